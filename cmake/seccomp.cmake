@@ -1,0 +1,1 @@
+# Included for the day the seccomp tables are generated; see spec/seccomp.

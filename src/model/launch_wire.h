@@ -1,0 +1,201 @@
+// The language between `opensandbox serve` and `opensandbox-launch`: fixed-layout messages on one
+// SOCK_SEQPACKET connection. No paths, no JSON; names are ids and digests that the launcher checks again.
+//
+// Requests carry `seq`; the reply repeats it. Events come unasked with seq 0. Several requests may be under way.
+// All integers are host order (both ends are one machine); structs are trivially copyable and padded by hand.
+#pragma once
+#include <cstdint>
+#include <type_traits>
+
+#include "base/id.h"
+#include "model/limits.h"
+#include "model/policy.h"
+
+namespace osb::wire {
+
+inline constexpr std::uint32_t kVersion = 1;
+inline constexpr std::size_t kMaxLayers = 64;
+inline constexpr std::size_t kMaxMessage = 16 * 1024;
+
+enum class Op : std::uint32_t {
+  hello = 1,     // HelloRequest   -> HelloReply
+  create,        // CreateRequest  -> CreateReply
+  destroy,       // SandboxRequest -> StatusReply; answers when the kill is issued and the socket is gone
+  freeze,        // SandboxRequest -> StatusReply; answers when every process is frozen
+  thaw,          // SandboxRequest -> StatusReply
+  dial,          // SandboxRequest -> StatusReply + one descriptor: a TCP socket in the sandbox's network
+  set_deadline,  // DeadlineRequest -> StatusReply
+  list,          // ListRequest    -> ListReply; page by `after`
+  usage,         // SandboxRequest -> UsageReply
+  stop,          // StopRequest    -> StatusReply; the launcher destroys everything (if asked to) and exits
+  exited = 100,  // event: ExitedEvent
+};
+
+struct Head {
+  std::uint32_t version = kVersion;
+  Op op{};
+  std::uint64_t seq = 0;
+};
+
+// An id is exactly kIdLength characters, zero padded.
+struct Key {
+  char text[32] = {};
+};
+
+struct Digest {
+  char hex[64] = {};  // sha-256 of a layer (lowercase hex, not terminated): the name of its directory in the layer store
+};
+
+struct HelloRequest {
+  Head head{.op = Op::hello};
+};
+
+struct HelloReply {
+  Head head{.op = Op::hello};
+  std::uint32_t pid = 0;
+  std::uint32_t live = 0;         // sandboxes it holds
+  std::uint32_t cgroup_v2 = 0;    // 1: controllers on v2; 0: on v1
+  std::uint32_t landlock_abi = 0;
+};
+
+// Carries one descriptor: a sealed memfd with execd's set-up (JSON the launcher passes on and never reads).
+struct CreateRequest {
+  Head head{.op = Op::create};
+  Key id;
+  std::uint64_t deadline_boot_nanos = 0;  // CLOCK_BOOTTIME; 0 = none
+  Limits limits;
+  Policy policy;
+  std::uint8_t host_view = 0;  // 1: the host's /usr (and /bin, /lib*) are part of the root, read-only
+  std::uint32_t layer_count = 0;
+  Digest layers[kMaxLayers];   // topmost first; sent truncated to layer_count
+};
+
+// The steps of a create, in order. A reply to a failed create names one of them.
+enum class Step : std::uint32_t {
+  none = 0,
+  validate,
+  ledger,
+  id_range,
+  user_namespace,
+  network_namespace,
+  cgroup,
+  cgroup_limits,
+  disk,
+  listener,
+  clone,
+  // ---- from here on inside the new process (launch/enter.cc) ----
+  cgroup_attach,
+  cgroup_namespace,
+  join_network,
+  hostname,
+  keyring,
+  writable_layer,
+  image_layers,
+  root_overlay,
+  host_view,
+  root_switch,
+  proc,
+  proc_masks,
+  sys,
+  dev,
+  etc,
+  scratch,
+  rlimits,
+  landlock_rules,
+  join_user,
+  capabilities,
+  no_new_privs,
+  landlock,
+  descriptors,
+  seccomp,
+  exec,
+  entrypoint,  // execd runs, the sandbox's own first program does not
+  count_,
+};
+const char* name_of(Step step);
+
+struct CreateReply {
+  Head head{.op = Op::create};
+  Step failed = Step::none;  // none = made
+  std::int32_t sys = 0;      // errno of the failed step
+  std::int32_t pid = 0;      // host pid of the sandbox's pid 1
+  std::uint32_t id_base = 0; // first host id of its range
+  char detail[96] = {};      // a word about what was being done ("mount proc"), never a client's text
+};
+
+// What the new process writes on its report pipe: the step that failed, or none when execd is ready.
+struct ChildReport {
+  Step step = Step::none;
+  std::int32_t sys = 0;
+};
+
+struct SandboxRequest {
+  Head head;
+  Key id;
+};
+
+struct DeadlineRequest {
+  Head head{.op = Op::set_deadline};
+  Key id;
+  std::uint64_t deadline_boot_nanos = 0;
+};
+
+struct StopRequest {
+  Head head{.op = Op::stop};
+  std::uint32_t destroy_all = 0;
+};
+
+struct StatusReply {
+  Head head;
+  std::int32_t sys = 0;       // 0 = done; ENOENT = no such sandbox
+  char detail[96] = {};
+};
+
+enum class Cause : std::uint32_t { unknown = 0, exited, signalled, out_of_memory, expired, destroyed };
+
+struct ListRequest {
+  Head head{.op = Op::list};
+  Key after;  // empty = from the start
+};
+
+struct ListEntry {
+  Key id;
+  std::int32_t pid = 0;
+  std::uint8_t frozen = 0;
+  std::uint8_t dying = 0;
+};
+
+struct ListReply {
+  static constexpr std::size_t kPage = 256;
+  Head head{.op = Op::list};
+  std::uint32_t count = 0;
+  std::uint32_t more = 0;
+  ListEntry entries[kPage];  // in id order; sent truncated to count
+};
+
+struct UsageReply {
+  Head head{.op = Op::usage};
+  std::int32_t sys = 0;
+  std::uint64_t cpu_nanos = 0;
+  std::uint64_t memory_bytes = 0;
+  std::uint64_t memory_peak_bytes = 0;
+  std::uint64_t memory_limit_bytes = 0;
+  std::uint64_t pids = 0;
+  std::uint64_t oom_kills = 0;
+};
+
+// The sandbox's pid 1 has ended and everything of it is gone from the host.
+struct ExitedEvent {
+  Head head{.op = Op::exited};
+  Key id;
+  Cause cause = Cause::unknown;
+  std::int32_t status = 0;  // exit code or signal number
+  std::uint64_t cpu_nanos = 0;
+  std::uint64_t memory_peak_bytes = 0;
+  std::uint64_t oom_kills = 0;
+};
+
+static_assert(std::is_trivially_copyable_v<CreateRequest> && std::is_trivially_copyable_v<ListReply>);
+static_assert(sizeof(ListReply) <= kMaxMessage && sizeof(CreateRequest) <= kMaxMessage);
+
+}  // namespace osb::wire

@@ -1,0 +1,47 @@
+// SandboxSpec: what was asked for, parsed and validated once. Sandbox: what exists. Both are plain values.
+#pragma once
+#include <map>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "base/clock.h"
+#include "base/id.h"
+#include "model/limits.h"
+#include "model/policy.h"
+#include "model/states.h"
+
+namespace osb {
+
+using StringMap = std::map<std::string, std::string, std::less<>>;
+
+struct SandboxSpec {
+  std::string image;  // reference as given: "host", "debian:12", "sha256:..."
+  std::vector<std::string> entrypoint;  // effective list (a single string with spaces is already split)
+  StringMap env;
+  StringMap metadata;
+  StringMap extensions;
+  Limits limits;
+  Policy policy;
+  std::optional<std::int64_t> timeout_seconds;  // nullopt = never expires
+  std::optional<std::pair<std::string, std::string>> platform;  // os, arch: echoed only when requested
+  bool secure_access = false;
+};
+
+struct Status {
+  State state = State::pending;
+  std::string reason;   // CONTAINER_RUNNING, CONTAINER_PAUSED, OOMKilled, ...
+  std::string message;  // for people
+  WallTime changed_at;
+};
+
+struct Sandbox {
+  SandboxId id;
+  std::string owner;  // name of the API key that created it
+  SandboxSpec spec;
+  Status status;
+  WallTime created_at;
+  std::optional<WallTime> expires_at;
+};
+
+}  // namespace osb

@@ -1,0 +1,76 @@
+// The one interface behind which sandboxes are made. A runtime knows nothing of HTTP, the store or lifecycle.
+#pragma once
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "async/task.h"
+#include "base/fd.h"
+#include "base/id.h"
+#include "base/result.h"
+#include "http/http.h"
+#include "model/sandbox.h"
+
+namespace osb::runtime {
+
+// Asked instead of guessed: a caller checks what a runtime can do before it promises it.
+struct Capabilities {
+  std::string name;  // "native"
+  bool pause = false;
+  bool limits_disk = false;
+  bool network_isolation = false;
+  bool survives_serve_restart = false;
+};
+
+enum class EndCause { unknown, exited, signalled, out_of_memory, expired, destroyed };
+
+// A sandbox ended and nothing of it is left on the host.
+struct Ended {
+  SandboxId id;
+  EndCause cause = EndCause::unknown;
+  int status = 0;  // exit code or signal number
+  std::uint64_t cpu_nanos = 0;
+  std::uint64_t memory_peak_bytes = 0;
+};
+
+struct Usage {
+  std::uint64_t cpu_nanos = 0;
+  std::uint64_t memory_bytes = 0;
+  std::uint64_t memory_peak_bytes = 0;
+  std::uint64_t memory_limit_bytes = 0;
+  std::uint64_t pids = 0;
+};
+
+struct Live {
+  SandboxId id;
+  bool frozen = false;
+};
+
+class Runtime {
+ public:
+  virtual ~Runtime() = default;
+  virtual const Capabilities& capabilities() const = 0;
+
+  // Makes the sandbox with execd answering on execd(id). A failure leaves nothing behind and names the step.
+  // `deadline_boot_nanos`: CLOCK_BOOTTIME at which the runtime kills it by itself; 0 = none.
+  virtual Task<Result<>> create(SandboxId id, SandboxSpec spec, std::uint64_t deadline_boot_nanos) = 0;
+  // Answers when the sandbox is unreachable and dying; Ended follows when it is gone. not_found when unknown.
+  virtual Task<Result<>> destroy(SandboxId id) = 0;
+  virtual Task<Result<>> pause(SandboxId id) = 0;   // answers when every process is frozen
+  virtual Task<Result<>> resume(SandboxId id) = 0;
+  virtual Task<Result<>> set_deadline(SandboxId id, std::uint64_t deadline_boot_nanos) = 0;
+  virtual Task<Result<std::vector<Live>>> list() = 0;
+  virtual Task<Result<Usage>> usage(SandboxId id) = 0;
+
+  // Where execd listens.
+  virtual http::Target execd(const SandboxId& id) const = 0;
+  // A connection to 127.0.0.1:port inside the sandbox's network.
+  virtual Task<Result<std::unique_ptr<http::ClientConnection>>> dial(SandboxId id, std::uint16_t port) = 0;
+};
+
+// Delivered on the I/O thread. Set once, before the first create.
+using EndedHandler = std::function<void(const Ended&)>;
+
+}  // namespace osb::runtime

@@ -1,0 +1,38 @@
+// Durable records in SQLite (WAL). Plain values in, plain values out; the only room that knows SQL.
+#pragma once
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "base/result.h"
+#include "model/sandbox.h"
+
+namespace osb::store {
+
+struct ImageRecord {
+  std::string name;                  // "debian:12"
+  std::string digest;                // of the config or manifest, "sha256:..."
+  std::vector<std::string> layers;   // sha-256 hex of layer directories, topmost first
+  std::string config_json;           // Env, WorkingDir, Entrypoint, Cmd, User: data, never trusted
+  std::uint64_t size_bytes = 0;
+  WallTime created_at;
+};
+
+class Store {
+ public:
+  // Opens or creates the database, checks its integrity, migrates it forward. A damaged, read-only or newer
+  // database is a clear error that names the file and the way out; nothing is overwritten.
+  static Result<std::unique_ptr<Store>> open(const std::string& path);
+  virtual ~Store() = default;
+
+  virtual Result<> put(const Sandbox& sandbox) = 0;  // insert or replace; durable against kill -9 when it returns
+  virtual Result<> erase(const SandboxId& id) = 0;   // idempotent
+  virtual Result<std::vector<Sandbox>> sandboxes() = 0;
+
+  virtual Result<> put_image(const ImageRecord& image) = 0;
+  virtual Result<> erase_image(const std::string& name) = 0;
+  virtual Result<std::vector<ImageRecord>> images() = 0;
+};
+
+}  // namespace osb::store
