@@ -1,0 +1,142 @@
+// Configuration: one struct per section, one table (config_table.cc) that makes the parser, --help and the docs.
+//
+// Precedence: flag > environment > file > built-in default. Unknown keys, wrong types and values out of bounds
+// are errors that name the key, the value, the line and the way out; all problems of a file are told at once.
+// Secrets come from files or, for the one server key, from the environment; never from the YAML text.
+//
+// To add a key: add the field here, one row to the table, one entry to deploy/sandbox-config.yaml (a test compares).
+#pragma once
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "base/log.h"
+#include "base/result.h"
+#include "model/limits.h"
+#include "model/policy.h"
+#include "model/sandbox.h"
+
+namespace osb::daemon {
+
+// What a sandbox gets when its request does not say.
+struct ResourcesConfig {
+  std::uint64_t memory_mb = 512;  // MiB
+  std::uint32_t cpu_millis = 1000;
+  std::uint64_t disk_mb = 256;          // MiB
+  std::int64_t timeout_seconds = 3600;  // for the CLI and sessions; an API request without timeout never expires
+  std::uint32_t pids = 256;
+};
+
+struct SecurityConfig {
+  SyscallProfile syscall_allowlist = SyscallProfile::standard;
+  std::string network_policy = "deny_all";  // the only one so far
+  bool read_only_root = true;
+  UserMode mode = UserMode::user;
+  bool allow_root_mode = true;
+  bool allow_permissive = false;
+};
+
+struct SessionsConfig {
+  bool ephemeral = true;  // nothing of a sandbox outlives it; the only choice so far
+  std::uint64_t max_concurrent = 20'000;
+};
+
+struct ServerConfig {
+  std::string listen = "127.0.0.1";
+  std::uint16_t port = 8080;  // 0 = pick a free one
+  std::string public_host;    // authority in endpoint answers; "" = the Host of the request
+  std::optional<std::int64_t> max_sandbox_timeout_seconds;
+  std::string instance = "default";  // one run directory, one launcher
+};
+
+struct KeyConfig {
+  std::string name;       // who this key is, in the audit log
+  std::string key_file;   // exactly one of key_file and sha256
+  std::string sha256;     // 64 hex digits: of the key's bytes
+  bool sees_all = false;  // may see and change sandboxes of other keys
+};
+
+struct AuthConfig {
+  std::string api_key_file;  // "" = <state_dir>/api-key, made at first start
+  std::vector<KeyConfig> keys;
+  bool insecure_no_auth = false;
+  std::string api_key;  // only from OPENSANDBOX_SERVER_API_KEY; never rendered
+};
+
+struct StorageConfig {
+  std::string state_dir = "/var/lib/opensandbox";
+  std::string run_dir = "/run/opensandbox";  // the instance's folder is <run_dir>/<instance>
+};
+
+struct AuditConfig {
+  std::string directory;  // "" = <state_dir>/audit
+};
+
+struct ImagesConfig {
+  StringMap aliases;  // name a client sends -> name we have; goes to lifecycle::Options::image_aliases
+};
+
+struct LogConfig {
+  log::Level level = log::Level::info;
+};
+
+enum class Source : std::uint8_t { builtin, file, environment, flag };
+std::string_view name_of(Source source);
+
+struct Config {
+  std::string runtime = "native";
+  ResourcesConfig resources;
+  SecurityConfig security;
+  SessionsConfig sessions;
+  ServerConfig server;
+  AuthConfig auth;
+  StorageConfig storage;
+  AuditConfig audit;
+  ImagesConfig images;
+  LogConfig log;
+
+  std::map<std::string, Source, std::less<>> sources;  // by yaml path; absent = builtin
+  std::string file;                                    // the file that was read, "" = none
+
+  // What follows from more than one key.
+  Limits default_limits() const;
+  Policy default_policy() const;
+  std::string api_key_file() const;     // auth.api_key_file or <state_dir>/api-key
+  std::string audit_directory() const;  // audit.directory or <state_dir>/audit
+  std::string instance_dir() const;     // <run_dir>/<instance>
+};
+
+// One row of the table. A scalar can be set from all three places; lists and maps (is_scalar false) only in the file.
+struct Option {
+  std::string_view path;   // "resources.memory_mb"
+  std::string_view env;    // "OPENSANDBOX_RESOURCES_MEMORY_MB"
+  std::string_view flag;   // "memory-mb", used as --memory-mb; "" = none
+  std::string_view value;  // shape and bounds, for people: "integer 16..1048576 (MiB)"
+  std::string_view help;
+  bool is_scalar = true;
+  Result<> (*set)(Config&, std::string_view) = nullptr;  // null for lists and maps
+  std::string (*show)(const Config&) = nullptr;          // as YAML scalar or flow text; never a secret
+};
+std::span<const Option> options();
+
+struct Inputs {
+  std::optional<std::string> file;                               // a named file must exist
+  std::vector<std::pair<std::string, std::string>> environment;  // NAME, value; names we do not know are ignored
+  std::vector<std::pair<std::string, std::string>> flags;        // "memory-mb", "512"; unknown = error
+};
+
+// Reads, merges, checks. Errc::invalid_argument; several problems are separated by newlines in what().
+Result<Config> load(const Inputs& inputs);
+// The NAME=value pairs of this process, for Inputs::environment.
+std::vector<std::pair<std::string, std::string>> process_environment();
+
+std::string render(const Config& config);  // effective configuration as YAML, each line with its source
+std::string help_text();                   // flags, environment names, defaults
+std::string markdown();                    // docs/config.md
+
+}  // namespace osb::daemon

@@ -1,0 +1,33 @@
+// Quantities of resources as clients write them: exact integers in base units, never a float.
+//
+// "512Mi", "1.5g", "64 MB" is refused (no spaces inside). A value that is not a whole number of bytes is rounded up.
+// Zero, negative, NaN, infinite, empty, too large for 64 bits or outside the bounds: Errc::invalid_argument.
+#pragma once
+#include <cstdint>
+#include <string_view>
+
+#include "base/result.h"
+
+namespace osb {
+
+inline constexpr std::uint64_t kMinMemoryBytes = 16ull << 20;
+inline constexpr std::uint64_t kMaxMemoryBytes = 1ull << 40;
+inline constexpr std::uint32_t kMinCpuMillis = 10;
+inline constexpr std::uint32_t kMaxCpuMillis = 1024 * 1000;
+inline constexpr std::uint32_t kMinPids = 8;
+inline constexpr std::uint32_t kMaxPids = 32768;
+inline constexpr std::uint64_t kMinDiskBytes = 1ull << 20;
+inline constexpr std::uint64_t kMaxDiskBytes = 16ull << 40;
+
+// Bytes with an optional unit, any case: b, k/kb (1000), ki/kib (1024), m g t p e likewise.
+Result<std::uint64_t> parse_bytes(std::string_view text);
+// "500m", "1", "0.5"; finer than one thousandth is refused.
+Result<std::uint32_t> parse_cpu_millis(std::string_view text);
+
+// The same with the bounds above.
+Result<std::uint64_t> parse_memory(std::string_view text);
+Result<std::uint64_t> parse_disk(std::string_view text);
+Result<std::uint32_t> parse_cpu(std::string_view text);
+Result<std::uint32_t> parse_pids(std::string_view text);
+
+}  // namespace osb
