@@ -1,7 +1,7 @@
 // Quantities of resources as clients write them: exact integers in base units, never a float.
 //
-// "512Mi", "1.5g", "64 MB" is refused (no spaces inside). A value that is not a whole number of bytes is rounded up.
-// Zero, negative, NaN, infinite, empty, too large for 64 bits or outside the bounds: Errc::invalid_argument.
+// "512Mi", "1.5g", "0.1Gi" (rounded down to a whole byte). Refused with Errc::invalid_argument: zero, signs, NaN,
+// infinity, exponents, blanks, an unknown unit, nothing at all, more than 64 bits hold, and what is out of bounds.
 #pragma once
 #include <cstdint>
 #include <string_view>
@@ -19,9 +19,9 @@ inline constexpr std::uint32_t kMaxPids = 32768;
 inline constexpr std::uint64_t kMinDiskBytes = 1ull << 20;
 inline constexpr std::uint64_t kMaxDiskBytes = 16ull << 40;
 
-// Bytes with an optional unit, any case: b, k/kb (1000), ki/kib (1024), m g t p e likewise.
+// Bytes with an optional unit, any case: b, k/kb (1000), ki/kib (1024); m, g, t, p, e likewise.
 Result<std::uint64_t> parse_bytes(std::string_view text);
-// "500m", "1", "0.5"; finer than one thousandth is refused.
+// "500m", "1", "0.5" in thousandths of a cpu; finer than one thousandth is refused.
 Result<std::uint32_t> parse_cpu_millis(std::string_view text);
 
 // The same with the bounds above.
