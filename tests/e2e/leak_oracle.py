@@ -1,0 +1,169 @@
+"""What one instance holds on this host, read from the kernel and not from our own books.
+
+`take(daemon)` looks; `assert_gone(before, daemon)` waits until nothing is held that was not held before. Everything is
+attributed to the instance (its cgroups, its processes, the descriptors and mounts of its serve and launcher, its
+directories), so that other daemons on the machine do not disturb the judgement.
+"""
+import contextlib
+import os
+import re
+import time
+from collections import Counter
+from pathlib import Path
+
+FIRST_ID = 0x40000000  # sandboxes' host ids begin here
+LAST_ID = 0xFFFFFFF0
+CHURN = re.compile(r"\.db(-wal|-shm|-journal)?$|/audit/|\.log$")  # files that live as long as the daemon and change
+
+
+def cgroup_dirs(instance):
+    """Every directory below a cgroup of this instance, in every hierarchy, wherever it is mounted."""
+    found = set()
+    for line in Path("/proc/self/mountinfo").read_text().splitlines():
+        fields, kind = line.split(" - ", 1)
+        if not kind.startswith("cgroup"):
+            continue
+        for folder, names, _ in os.walk(fields.split()[4]):
+            depth = folder.count("/") - fields.split()[4].count("/")
+            if depth == 0:
+                names[:] = [name for name in names if name == f"opensandbox-{instance}"]
+            else:
+                found.add(folder)
+    return found
+
+
+def status_of(pid):
+    with contextlib.suppress(OSError):
+        lines = Path(f"/proc/{pid}/status").read_text().splitlines()
+        return dict(line.split(":", 1) for line in lines if ":" in line)
+    return None
+
+
+def owner_of(pid):
+    """The instance whose cgroup a process is in, or None."""
+    with contextlib.suppress(OSError):
+        match = re.search(r"/opensandbox-([^/\n]+)", Path(f"/proc/{pid}/cgroup").read_text())
+        return match.group(1) if match else None
+    return None
+
+
+def sandbox_processes(instance):
+    """Processes with an id of a sandbox that are in this instance's groups, or in nobody's."""
+    found = set()
+    for entry in filter(str.isdigit, os.listdir("/proc")):
+        status = status_of(entry)
+        if status and any(FIRST_ID <= int(uid) <= LAST_ID for uid in status["Uid"].split()) and owner_of(entry) in (instance, None):
+            found.add(f"{entry} {status['Name'].strip()} {status['State'].strip()}")
+    return found
+
+
+def zombies(parents):
+    """Dead children nobody waited for."""
+    found = set()
+    for entry in filter(str.isdigit, os.listdir("/proc")):
+        status = status_of(entry)
+        if status and status["State"].strip().startswith("Z") and int(status["PPid"]) in parents:
+            found.add(f"{entry} {status['Name'].strip()}")
+    return found
+
+
+def descriptors(pid):
+    """What the open descriptors of a process are, by kind."""
+    kinds = Counter()
+    with contextlib.suppress(OSError):
+        for entry in os.listdir(f"/proc/{pid}/fd"):
+            with contextlib.suppress(OSError):
+                kinds[re.sub(r"\[\d+\]|[a-z0-9]{26}|\d{3,}", "*", os.readlink(f"/proc/{pid}/fd/{entry}"))] += 1
+    return kinds
+
+
+def network_namespaces(pids):
+    """Network namespaces that these processes are in or hold open."""
+    found = set()
+    for pid in pids:
+        with contextlib.suppress(OSError):
+            found.add(os.readlink(f"/proc/{pid}/ns/net"))
+            for entry in os.listdir(f"/proc/{pid}/fd"):
+                with contextlib.suppress(OSError):
+                    target = os.readlink(f"/proc/{pid}/fd/{entry}")
+                    if target.startswith("net:"):
+                        found.add(target)
+    return found
+
+
+def mounts(pid):
+    """Mount points of a process's mount namespace, with how often each occurs."""
+    with contextlib.suppress(OSError):
+        return Counter(line.split()[4] + " " + line.split(" - ")[1].split()[0] for line in Path(f"/proc/{pid}/mountinfo").read_text().splitlines())
+    return Counter()
+
+
+def files(*folders):
+    found = set()
+    for folder in folders:
+        for base, names, plain in os.walk(folder):
+            found.update(path for name in names + plain if not CHURN.search(path := os.path.join(base, name)))
+    return found
+
+
+def ranges(instance):
+    """Claims on host id ranges made by this instance: entries below /run/opensandbox that name it."""
+    found = set()
+    for path in Path("/run/opensandbox").glob("ranges*"):
+        for entry in ([path] if path.is_file() else path.rglob("*")):
+            with contextlib.suppress(OSError):
+                text = entry.read_text(errors="replace") if entry.is_file() else ""
+                if instance in text or instance in entry.name:
+                    found.add(f"{entry} {hash(text)}")
+    return found
+
+
+def take(daemon):
+    """Everything the instance holds now."""
+    serve = daemon.process.pid if daemon.process and daemon.process.poll() is None else None
+    launch = daemon.launcher()
+    ours = [pid for pid in (serve, launch) if pid]
+    boxes = sandbox_processes(daemon.instance)
+    return {
+        "cgroups": Counter(cgroup_dirs(daemon.instance)),
+        "processes": Counter(boxes),
+        "zombies": Counter(zombies(ours)),
+        "serve descriptors": descriptors(serve) if serve else Counter(),
+        "launcher descriptors": descriptors(launch) if launch else Counter(),
+        "network namespaces": Counter({"count": len(network_namespaces(ours + [entry.split()[0] for entry in boxes]))}),
+        "host mounts": Counter({point: count for point, count in mounts("self").items() if "opensandbox" in point or daemon.instance in point}),
+        "launcher mounts": mounts(launch) if launch else Counter(),
+        "files": Counter(files(daemon.run_dir, daemon.state)),
+        "id ranges": Counter(ranges(daemon.instance)),
+    }
+
+
+def surplus(before, after):
+    """What is there now and was not there before, by category."""
+    return {name: dict(extra) for name in after if (extra := after[name] - before[name])}
+
+
+def assert_gone(before, daemon, seconds=10):
+    """Deletion may finish behind its answer; after `seconds` nothing more than before may be held."""
+    deadline = time.monotonic() + seconds
+    while extra := surplus(before, take(daemon)):
+        assert time.monotonic() < deadline, f"left behind after {seconds} s: {extra}"
+        time.sleep(0.05)
+
+
+def assert_nothing_of(daemon, seconds=10):
+    """After the daemon itself is gone: no cgroup, process, mount, file or claim of the instance."""
+    empty = {name: Counter() for name in ("cgroups", "processes", "host mounts", "id ranges", "run files")}
+    deadline = time.monotonic() + seconds
+    while True:
+        held = {
+            "cgroups": Counter(cgroup_dirs(daemon.instance)),
+            "processes": Counter(sandbox_processes(daemon.instance)),
+            "host mounts": Counter(point for point in mounts("self") if daemon.instance in point),
+            "id ranges": Counter(ranges(daemon.instance)),
+            "run files": Counter(files(daemon.run_dir)),
+        }
+        if not (extra := surplus(empty, held)):
+            return
+        assert time.monotonic() < deadline, f"left behind {seconds} s after the daemon ended: {extra}"
+        time.sleep(0.05)
