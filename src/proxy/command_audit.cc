@@ -1,0 +1,92 @@
+#include "proxy/command_audit.h"
+
+#include <boost/json/serialize.hpp>
+
+#include "base/clock.h"
+#include "base/log.h"
+#include "base/text.h"
+#include "model/json.h"
+
+namespace osb::proxy {
+namespace {
+
+using Detail = std::vector<std::pair<std::string, std::string>>;
+
+void add_text(Detail& detail, std::string_view name, std::string_view text) {
+  detail.emplace_back(name, text.substr(0, kAuditedText));
+  if (text.size() > kAuditedText) detail.emplace_back("bytes", cat(text.size()));
+}
+
+// What will run: the shell text, the argument list, or the code.
+std::optional<std::string> command_text(const boost::json::object& body) {
+  for (std::string_view name : {"command", "code"})
+    if (const auto* value = body.if_contains(name); value && value->is_string()) return std::string(value->get_string());
+  if (const auto* argv = body.if_contains("argv")) return boost::json::serialize(*argv);
+  return std::nullopt;
+}
+
+// execd may read a body that our stricter parser refuses; then the bytes themselves are the record.
+Detail describe(std::string_view target, std::string_view body) {
+  Detail detail{{"target", std::string(target.substr(0, 512))}};
+  auto object = parse_json_object(body);
+  auto text = object ? command_text(*object) : std::nullopt;
+  if (!body.empty()) add_text(detail, text ? "command" : "body", text ? std::string_view(*text) : body);
+  if (!object) return detail;
+  if (const auto* cwd = object->if_contains("cwd"); cwd && cwd->is_string())
+    detail.emplace_back("cwd", std::string_view(cwd->get_string()).substr(0, 1024));
+  if (const auto* background = object->if_contains("background"); background && background->is_bool() && background->get_bool())
+    detail.emplace_back("background", "true");
+  return detail;
+}
+
+std::unique_ptr<Watch> watch_for(Told told) {
+  switch (told) {
+    case Told::by_events: return std::make_unique<EventWatch>();
+    case Told::by_frames: return std::make_unique<FrameWatch>();
+    case Told::at_once: return nullptr;
+  }
+  return nullptr;
+}
+
+http::Router::RouteHandler no_handler() { return {}; }
+
+}  // namespace
+
+CommandRoutes::CommandRoutes() {
+  for (auto pattern : {"/command", "/osb/v1/exec", "/session/{id}/run", "/code"}) router_.add("POST", pattern, no_handler());
+  for (auto pattern : {"/command", "/code"}) router_.add("DELETE", pattern, no_handler());
+}
+
+std::optional<CommandRoutes::Kind> CommandRoutes::find(std::string_view method, std::string_view path) const {
+  if (method != "POST" && method != "DELETE") return std::nullopt;
+  auto match = router_.find(method, path);
+  if (!match.route) return std::nullopt;
+  if (match.route->method == "DELETE") return Kind{"command.interrupt", Told::at_once};
+  return Kind{"command.start", match.route->pattern == "/osb/v1/exec" ? Told::by_frames : Told::by_events};
+}
+
+Result<CommandRecord> CommandRecord::start(audit::Log& log, Caller caller, const SandboxId& id, CommandRoutes::Kind kind,
+                                           std::string_view target, std::string_view body) {
+  CommandRecord record(log, std::move(caller), id);
+  audit::Event event{std::string(kind.action), record.id_, "ok", describe(target, body)};
+  CHECK_OK(log.record(record.caller_, event));
+  record.started_nanos_ = boot_now_nanos();
+  record.watch_ = watch_for(kind.told);
+  return record;
+}
+
+void CommandRecord::finish(int http_status) {
+  if (!watch_) return;
+  const auto& end = watch_->end();
+  bool refused = http_status >= 400;
+  audit::Event event{"command.end", id_, end ? "ok" : refused ? "refused" : "unknown", {}};
+  if (end && !end->exit_code.empty()) event.detail.emplace_back("exit_code", end->exit_code);
+  if (end) event.detail.emplace_back("cause", end->cause);
+  if (!end) event.detail.emplace_back("http_status", cat(http_status));
+  event.detail.emplace_back("duration_ms", cat((boot_now_nanos() - started_nanos_) / 1'000'000));
+  if (auto done = log_->record(caller_, event); !done)
+    log::error("command end not recorded", {{"sandbox", id_}, {"error", done.error().what()}});
+  watch_.reset();
+}
+
+}  // namespace osb::proxy

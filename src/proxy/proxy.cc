@@ -1,0 +1,206 @@
+#include "proxy/proxy.h"
+
+#include <chrono>
+
+#include "base/clock.h"
+#include "base/log.h"
+#include "base/text.h"
+#include "proxy/egress_policy.h"
+#include "proxy/forward.h"
+#include "proxy/headers.h"
+
+namespace osb::proxy {
+namespace {
+
+constexpr auto kConnectDeadline = std::chrono::seconds(5);
+constexpr std::int64_t kRenewIntervalNanos = 60'000'000'000;
+constexpr std::string_view kRenewExtension = "access.renew.extend.seconds";
+
+http::Response no_answer(std::uint16_t port) {
+  return http::Response::json(
+      502, cat(R"({"code":"GENERAL::UNKNOWN_ERROR","message":"Nothing answers on port )", port, R"( of this sandbox."})"));
+}
+
+Error unknown_sandbox(std::string_view id) {
+  return Error(Errc::not_found, cat("Sandbox ", id.substr(0, 64), " not found.")).with_code("DOCKER::SANDBOX_NOT_FOUND");
+}
+
+// Exactly one field, compared without early exit. An empty expectation matches nothing.
+bool carries(const http::Headers& headers, std::string_view name, const std::string& expected) {
+  return !expected.empty() && headers.count(name) == 1 && constant_time_equals(headers.get(name), expected);
+}
+
+bool is_idempotent(std::string_view method) { return method == "GET" || method == "HEAD" || method == "OPTIONS"; }
+
+bool has_body(const http::Request& request) { return request.body && request.body->content_length() != std::optional<std::uint64_t>(0); }
+
+std::string_view path_of(std::string_view target) { return target.substr(0, target.find('?')); }
+
+Result<std::uint16_t> parse_port(std::string_view text) {
+  auto port = parse_int<std::uint16_t>(text);
+  if (port && *port > 0) return *port;
+  return Error(Errc::invalid_argument, "The port must be a number from 1 to 65535.").with_code("DOCKER::INVALID_PORT").at("port");
+}
+
+}  // namespace
+
+struct Proxy::Visit {
+  http::Request& request;
+  http::Responder& responder;
+  Sandbox sandbox;
+  std::uint16_t port;
+  std::string target;
+  bool trusted;
+  Caller caller;
+  bool upgrade;
+
+  // Everything but the body, ready to be sent.
+  http::ClientRequest outgoing() const {
+    http::ClientRequest out;
+    out.method = request.method;
+    out.target = target;
+    out.headers = request_headers(request, port, upgrade);
+    return out;
+  }
+  ForwardOptions options(Watch* watch) const {
+    return {.head_request = request.method == "HEAD", .upgrade = upgrade, .head_with_first = port == kExecdPort, .watch = watch};
+  }
+};
+
+Proxy::Proxy(asio::io_context& io, lifecycle::Service& lifecycle, audit::Log& audit, Tokens tokens)
+    : lifecycle_(lifecycle), audit_(audit), tokens_(std::move(tokens)), tasks_(io.get_executor()) {}
+
+Task<Result<>> Proxy::serve(http::Request& request, http::Responder& responder, Route route, Caller caller) {
+  auto id = SandboxId::parse(route.id);
+  if (!id) co_return unknown_sandbox(route.id);
+  CO_TRY(auto port, parse_port(route.port));
+  CO_TRY(auto sandbox, lifecycle_.find(*id));
+  Visit visit{request,
+              responder,
+              std::move(sandbox),
+              port,
+              std::move(route.target),
+              route.trusted,
+              std::move(caller),
+              wants_upgrade(request.headers)};
+  if (auto refusal = check_tokens(visit)) co_return co_await answer(responder, std::move(*refusal));
+  if (auto running = require_running(visit.sandbox); !running) co_return std::move(running).error();
+  note_access(visit.sandbox, visit.caller);
+  if (port == kEgressPort) co_return co_await answer_egress(visit);
+  if (port == kExecdPort) co_return co_await visit_execd(visit);
+  co_return co_await visit_port(visit);
+}
+
+std::optional<http::Response> Proxy::check_tokens(const Visit& visit) const {
+  if (visit.trusted) return std::nullopt;
+  const auto& headers = visit.request.headers;
+  const auto& id = visit.sandbox.id;
+  if (visit.sandbox.spec.secure_access && !carries(headers, kAccessTokenHeader, tokens_.access(id)))
+    return http::Response::json(401, R"({"code":"SANDBOX::UNAUTHORIZED","message":"invalid or missing header OpenSandbox-Secure-Access"})");
+  if (visit.port == kExecdPort && !carries(headers, kExecdTokenHeader, tokens_.execd(id)))
+    return http::Response::json(401, R"({"error":"Unauthorized: invalid or missing header X-EXECD-ACCESS-TOKEN"})");
+  bool open = is_egress_health(visit.request.method, path_of(visit.target));
+  if (visit.port == kEgressPort && !open && !carries(headers, kEgressTokenHeader, tokens_.egress(id)))
+    return http::Response::text(401, "unauthorized\n");
+  return std::nullopt;
+}
+
+// A frozen execd would accept a connection and never answer; saying so at once is what makes it look unhealthy.
+Result<> Proxy::require_running(const Sandbox& sandbox) const {
+  if (sandbox.status.state == State::running) return Ok{};
+  auto error = Error(Errc::conflict, cat("Sandbox ", sandbox.id.text(), " is ", to_lower(name_of(sandbox.status.state)), "."))
+                   .with_code("DOCKER::SANDBOX_NOT_RUNNING");
+  if (sandbox.status.state == State::paused) return std::move(error).with_hint("Resume the sandbox first.");
+  return error;
+}
+
+Task<Result<>> Proxy::answer_egress(Visit& visit) {
+  std::string body;
+  if (has_body(visit.request)) {
+    CO_TRY(body, co_await visit.request.body->read_all(kPolicyBodyBytes));
+  }
+  co_return co_await answer(visit.responder, egress_answer(visit.request.method, path_of(visit.target), body));
+}
+
+Task<Result<>> Proxy::visit_execd(Visit& visit) {
+  auto outgoing = visit.outgoing();
+  std::optional<CommandRecord> record;
+  if (auto kind = commands_.find(visit.request.method, path_of(visit.target))) {
+    if (has_body(visit.request)) {
+      CO_TRY(outgoing.body, co_await visit.request.body->read_all(kCommandBodyBytes));
+    }
+    auto started = CommandRecord::start(audit_, visit.caller, visit.sandbox.id, *kind, visit.target, outgoing.body);
+    if (!started) co_return std::move(started).error().in("record command").with_code("GENERAL::AUDIT_UNAVAILABLE");
+    record = *std::move(started);
+  } else if (has_body(visit.request)) {
+    outgoing.body_source = visit.request.body;
+  }
+  auto status = co_await exchange_with_execd(visit, std::move(outgoing), record ? record->watch() : nullptr);
+  if (record) record->finish(status ? *status : 0);
+  if (status || visit.responder.started()) co_return Ok{};
+  log::debug("execd does not answer", {{"sandbox", visit.sandbox.id.text()}, {"error", status.error().what()}});
+  co_return co_await answer(visit.responder, no_answer(visit.port));
+}
+
+Task<Result<int>> Proxy::exchange_with_execd(Visit& visit, http::ClientRequest outgoing, Watch* watch) {
+  const auto& id = visit.sandbox.id;
+  auto connection = idle_.take(id);
+  // A kept connection may have died unnoticed; only what can be repeated without harm is tried again.
+  bool may_repeat = connection && !outgoing.body_source && is_idempotent(outgoing.method);
+  http::ClientRequest again;
+  if (may_repeat) again = outgoing;
+  if (!connection) {
+    CO_TRY(connection, co_await http::connect(lifecycle_.runtime().execd(id), kConnectDeadline));
+  }
+  auto status = co_await forward(*connection, std::move(outgoing), visit.responder, visit.options(watch));
+  if (!status && may_repeat && !visit.responder.started()) {
+    CO_TRY(connection, co_await http::connect(lifecycle_.runtime().execd(id), kConnectDeadline));
+    status = co_await forward(*connection, std::move(again), visit.responder, visit.options(watch));
+  }
+  if (status && *status != 101 && connection->reusable()) idle_.keep(id, std::move(connection));
+  co_return status;
+}
+
+Task<Result<>> Proxy::visit_port(Visit& visit) {
+  auto connection = co_await lifecycle_.runtime().dial(visit.sandbox.id, visit.port);
+  if (!connection && connection.error().kind() == Errc::unsupported) co_return std::move(connection).error();
+  if (!connection) co_return co_await answer(visit.responder, no_answer(visit.port));
+  auto outgoing = visit.outgoing();
+  if (has_body(visit.request)) outgoing.body_source = visit.request.body;
+  auto status = co_await forward(**connection, std::move(outgoing), visit.responder, visit.options(nullptr));
+  if (status || visit.responder.started()) co_return Ok{};
+  co_return co_await answer(visit.responder, no_answer(visit.port));
+}
+
+void Proxy::note_access(const Sandbox& sandbox, const Caller& caller) {
+  auto extension = sandbox.spec.extensions.find(kRenewExtension);
+  if (extension == sandbox.spec.extensions.end() || !sandbox.expires_at) return;
+  auto seconds = parse_int<std::int64_t>(extension->second);
+  if (!seconds || *seconds <= 0) return;
+  auto now = boot_now_nanos();
+  auto& last = renewed_nanos_[sandbox.id.text()];
+  if (last != 0 && now - last < kRenewIntervalNanos) return;
+  last = now;
+  WallTime until{wall_now().micros + *seconds * 1'000'000};
+  if (until <= *sandbox.expires_at) return;
+  Caller renewer{"renew-on-access", true, caller.request_id};
+  tasks_.spawn("renew on access", renew(sandbox.id, until, std::move(renewer)));
+}
+
+Task<void> Proxy::renew(SandboxId id, WallTime until, Caller caller) {
+  auto name = id.text();
+  auto renewed = co_await lifecycle_.renew(std::move(id), until, std::move(caller));
+  if (!renewed) log::warn("renew on access failed", {{"sandbox", name}, {"error", renewed.error().what()}});
+}
+
+void Proxy::forget(const SandboxId& id) {
+  idle_.forget(id);
+  renewed_nanos_.erase(id.text());
+}
+
+Task<void> Proxy::stop() {
+  idle_.clear();
+  co_await tasks_.stop();
+}
+
+}  // namespace osb::proxy

@@ -1,0 +1,99 @@
+#include "proxy/watch.h"
+
+#include <algorithm>
+
+#include "base/text.h"
+#include "model/json.h"
+
+namespace osb::proxy {
+namespace {
+
+constexpr JsonLimits kRecordLimits{.bytes = 4096, .depth = 8};
+constexpr unsigned char kEndFrame = 12;
+constexpr std::size_t kFrameHead = 5;
+
+std::string text_member(const boost::json::object& object, std::string_view name) {
+  const auto* value = object.if_contains(name);
+  const auto* text = value ? value->if_string() : nullptr;
+  return text ? std::string(text->data(), std::min<std::size_t>(text->size(), 64)) : std::string();
+}
+
+std::string int_text(const boost::json::object& object, std::string_view name) {
+  const auto* value = object.if_contains(name);
+  const auto* number = value ? value->if_int64() : nullptr;
+  return number ? cat(*number) : std::string();
+}
+
+// error.evalue is the exit code as text for commands, free text for code.
+CommandEnd end_of_error(const boost::json::object& event) {
+  CommandEnd end{"", "error"};
+  const auto* value = event.if_contains("error");
+  const auto* error = value ? value->if_object() : nullptr;
+  if (!error) return end;
+  auto evalue = text_member(*error, "evalue");
+  if (parse_int<int>(evalue)) return {evalue, "exited"};
+  end.cause = cat("error ", text_member(*error, "ename"));
+  return end;
+}
+
+}  // namespace
+
+void EventWatch::feed(std::string_view bytes) {
+  while (!bytes.empty()) {
+    auto at = bytes.find('\n');
+    auto part = bytes.substr(0, at);
+    if (line_.size() + part.size() > kMaxRecord) too_long_ = true;
+    if (!too_long_) line_ += part;
+    if (at == std::string_view::npos) return;
+    take_line();
+    bytes.remove_prefix(at + 1);
+  }
+}
+
+void EventWatch::take_line() {
+  // Output lines outnumber ends by far; only a line that names an end is parsed.
+  bool maybe = !too_long_ && (line_.find("\"error\"") != std::string::npos || line_.find("\"execution_complete\"") != std::string::npos);
+  if (maybe) {
+    auto event = parse_json_object(line_, kRecordLimits);
+    auto type = event ? text_member(*event, "type") : std::string();
+    if (type == "execution_complete" && !end_) end_ = CommandEnd{"0", "exited"};
+    if (type == "error") end_ = end_of_error(*event);
+  }
+  line_.clear();
+  too_long_ = false;
+}
+
+void FrameWatch::feed(std::string_view bytes) {
+  while (!bytes.empty()) {
+    if (in_payload_) {
+      take_payload(bytes);
+      continue;
+    }
+    auto want = std::min(kFrameHead - head_.size(), bytes.size());
+    head_ += bytes.substr(0, want);
+    bytes.remove_prefix(want);
+    if (head_.size() < kFrameHead) return;
+    left_ = 0;
+    for (std::size_t i = 1; i < kFrameHead; ++i) left_ = left_ << 8 | static_cast<unsigned char>(head_[i]);
+    in_payload_ = left_ > 0;
+    if (!in_payload_) head_.clear();
+  }
+}
+
+void FrameWatch::take_payload(std::string_view& bytes) {
+  auto part = bytes.substr(0, left_);
+  bytes.remove_prefix(part.size());
+  left_ -= static_cast<std::uint32_t>(part.size());
+  bool is_end = static_cast<unsigned char>(head_[0]) == kEndFrame;
+  if (is_end && payload_.size() + part.size() <= kMaxRecord) payload_ += part;
+  if (left_ > 0) return;
+  if (is_end) {
+    auto end = parse_json_object(payload_, kRecordLimits);
+    if (end) end_ = CommandEnd{int_text(*end, "exit_code"), text_member(*end, "cause")};
+  }
+  payload_.clear();
+  head_.clear();
+  in_payload_ = false;
+}
+
+}  // namespace osb::proxy
