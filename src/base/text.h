@@ -11,6 +11,7 @@
 namespace osb {
 
 inline void append(std::string& out, std::string_view text) { out += text; }
+inline void append(std::string& out, const char* text) { out += text; }  // a literal would rather become a bool than a view
 inline void append(std::string& out, char c) { out += c; }
 inline void append(std::string& out, bool b) { out += b ? "true" : "false"; }
 template <std::integral N>
