@@ -1,11 +1,16 @@
 // The life of sandboxes: the one place that changes a sandbox's state.
 //
 // The in-memory table is what callers see; the store is its durable copy; the runtime is the truth of the kernel.
-// start() brings the three together: unknown to the store -> destroyed; unknown to the runtime -> gone.
+// start() brings the three together: live and unknown to the store -> destroyed; recorded and no longer live ->
+// Failed/SANDBOX_LOST, listed until it is deleted or expires.
+//
+// Everything runs on the I/O thread. A coroutine looks its sandbox up again after every co_await: it may have ended,
+// expired or been deleted meanwhile.
 #pragma once
 #include <map>
 #include <memory>
 #include <optional>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -14,6 +19,8 @@
 #include "audit/audit.h"
 #include "base/result.h"
 #include "image/image.h"
+#include "lifecycle/boot_timer.h"
+#include "lifecycle/table.h"
 #include "model/caller.h"
 #include "model/sandbox.h"
 #include "runtime/runtime.h"
@@ -22,10 +29,14 @@
 namespace osb::lifecycle {
 
 struct Options {
-  std::size_t max_sandboxes = 20'000;                       // Errc::exhausted past it
-  std::optional<std::int64_t> max_timeout_seconds;          // cap for create; nullopt = none
+  std::size_t max_sandboxes = 20'000;               // Errc::exhausted past it
+  std::optional<std::int64_t> max_timeout_seconds;  // cap for create; nullopt = none
   bool allow_root_mode = true;
   bool allow_permissive_syscalls = false;
+  StringMap image_aliases;              // name a client sends -> name the image store knows; records keep what was sent
+  std::size_t max_finished = 10'000;    // ended sandboxes kept for reading; the oldest go first
+  std::string boot_id;                  // "" = the kernel's
+  WallTime (*wall_clock)() = wall_now;  // tests turn the wall clock; deadlines never follow it
 };
 
 struct Filter {
@@ -61,12 +72,62 @@ class Service {
   runtime::Runtime& runtime() { return runtime_; }
 
   void on_ended(const runtime::Ended& ended);  // wired to the runtime by the daemon
-  std::size_t live() const { return table_.size(); }
+  std::size_t live() const { return table_.live() + making_.size(); }
   bool image_in_use(const std::string& digest_or_name) const;
 
  private:
-  // The only function that writes a state: checks may_go, stamps the time, stores, returns the new value.
+  using Details = std::vector<std::pair<std::string, std::string>>;
+  struct Turn;  // pause or resume, as data (turn.cc)
+
+  // The only function that writes a state: checks may_go, stamps the time, keeps the durable copy up to date.
   Result<> move_to(Sandbox& sandbox, State to, std::string reason, std::string message);
+
+  // service.cc: one sandbox
+  Result<Entry*> owned(const SandboxId& id, const Caller& caller);
+  void save(const std::string& id);  // table -> store: put, or erase when it is gone; a failure is tried again later
+  void remove(const std::string& id);
+  void set_leaving(Entry& entry, Leaving leaving);
+  Result<> record(const Caller& caller, std::string action, const std::string& id, Details detail = {});
+  void note_failure(const Caller& caller, std::string action, const std::string& id, const Error& error);
+  void note(std::string action, const std::string& id, Details detail);  // what happened without a caller
+
+  // create.cc
+  Task<Result<Sandbox>> create_shielded(SandboxSpec spec, Caller caller);
+  Task<Result<Sandbox>> make(SandboxSpec spec, Caller caller);
+  Result<> check_options(const SandboxSpec& spec) const;
+  Result<Entry> prepare(SandboxSpec spec, const Caller& caller) const;
+  Result<Sandbox> admit(Entry entry, const Caller& caller);
+  Task<void> undo_create(SandboxId id);
+  std::string image_for(const std::string& reference) const;
+
+  // destroy.cc
+  Task<Result<>> destroy_shielded(SandboxId id, Caller caller);
+
+  // turn.cc
+  Task<Result<>> turn(SandboxId id, Caller caller, const Turn& turn);
+  Result<> settle(const SandboxId& id, const Turn& turn, Result<> done);
+  Task<void> undo(SandboxId id, const Turn& opposite);
+
+  // renew.cc
+  Task<Result<WallTime>> renew_shielded(SandboxId id, WallTime expires_at, Caller caller);
+  Result<std::uint64_t> deadline_for(const Sandbox& sandbox, WallTime expires_at) const;
+  Result<> replace(Entry& entry, Sandbox changed, const Caller& caller, std::string action, Details detail);
+
+  // ended.cc
+  void finish(Entry& entry, const runtime::Ended& ended);
+
+  // reconcile.cc
+  Task<Result<>> adopt(Sandbox record, bool frozen);
+  void keep_ended(Sandbox record);
+  Task<void> destroy_orphan(SandboxId id);
+  void place(Sandbox record);
+
+  // expiry.cc
+  Task<void> run_timer();
+  void arm_timer();
+  void expire_due(std::int64_t now);
+  Task<void> expire(SandboxId id);
+  void save_unsaved(std::int64_t now);
 
   asio::io_context& io_;
   store::Store& store_;
@@ -74,7 +135,15 @@ class Service {
   image::Store& images_;
   runtime::Runtime& runtime_;
   Options options_;
-  std::map<std::string, Sandbox, std::less<>> table_;
+  Table table_;
+  // Creates under way. The end of a sandbox may be told before its create answers.
+  std::map<std::string, std::optional<runtime::Ended>, std::less<>> making_;
+  std::set<std::string> unsaved_;      // ids whose stored copy differs from the table
+  std::int64_t save_again_at_ = 0;     // boot time
+  std::vector<runtime::Ended> early_;  // told before start() had the table ready
+  bool started_ = false;
+  bool stopping_ = false;
+  BootTimer timer_;
   TaskGroup tasks_;
 };
 

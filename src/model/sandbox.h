@@ -42,6 +42,10 @@ struct Sandbox {
   Status status;
   WallTime created_at;
   std::optional<WallTime> expires_at;
+  // What expires_at means on the machine's own clock: CLOCK_BOOTTIME on the boot named here. Wall-clock jumps do not
+  // move it; on another boot it is computed again from expires_at. 0 = never expires.
+  std::uint64_t deadline_boot_nanos = 0;
+  std::string boot_id = {};
 };
 
 }  // namespace osb

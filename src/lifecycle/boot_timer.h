@@ -1,0 +1,27 @@
+// BootTimer: one wait for one moment of CLOCK_BOOTTIME. It counts suspend and knows no wall-clock jumps, and while
+// nothing is armed it costs no wake-up.
+#pragma once
+#include <boost/asio/posix/basic_stream_descriptor.hpp>
+#include <cstdint>
+#include <optional>
+
+#include "async/task.h"
+#include "base/result.h"
+
+namespace osb::lifecycle {
+
+class BootTimer {
+ public:
+  explicit BootTimer(Executor executor) : file_(executor) {}
+  Result<> open();
+  // Replaces what was armed, also while wait() is under way. A moment in the past fires at once; nullopt = never.
+  void arm(std::optional<std::int64_t> boot_nanos);
+  // Ends when the armed moment is reached, or with false when the task is cancelled.
+  Task<bool> wait();
+
+ private:
+  asio::posix::basic_stream_descriptor<Executor> file_;
+  std::int64_t armed_ = 0;  // 0 = nothing
+};
+
+}  // namespace osb::lifecycle

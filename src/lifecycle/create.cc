@@ -1,0 +1,134 @@
+#include "base/log.h"
+#include "base/text.h"
+#include "lifecycle/errors.h"
+#include "lifecycle/service.h"
+#include "lifecycle/shield.h"
+
+namespace osb::lifecycle {
+namespace {
+
+Error not_allowed(std::string_view field, std::string_view why) {
+  return Error(Errc::invalid_argument, cat(field, ": ", why)).with_code("SANDBOX::INVALID_PARAMETER").at(field);
+}
+
+std::vector<std::pair<std::string, std::string>> details_of(const Entry& entry) {
+  const auto& spec = entry.sandbox.spec;
+  return {{"image", spec.image},
+          {"digest", entry.image_digest},
+          {"memory_bytes", cat(spec.limits.memory_bytes)},
+          {"cpu_millis", cat(spec.limits.cpu_millis)},
+          {"pids", cat(spec.limits.pids)},
+          {"disk_bytes", cat(spec.limits.disk_bytes)},
+          {"timeout_seconds", spec.timeout_seconds ? cat(*spec.timeout_seconds) : std::string("none")},
+          {"mode", std::string(name_of(spec.policy.user))},
+          {"syscalls", std::string(name_of(spec.policy.syscalls))},
+          {"root", spec.policy.root == RootMode::read_only ? "ro" : "rw"},
+          {"network", "deny_all"}};
+}
+
+// Takes the id off the list of creates under way on every path out, also when the caller's coroutine is destroyed.
+template <class Map>
+class MakingMark {
+ public:
+  MakingMark(Map& making, std::string id) : making_(making), id_(std::move(id)) { making_.emplace(id_, std::nullopt); }
+  MakingMark(const MakingMark&) = delete;
+  MakingMark& operator=(const MakingMark&) = delete;
+  ~MakingMark() { making_.erase(id_); }
+
+ private:
+  Map& making_;
+  std::string id_;
+};
+
+}  // namespace
+
+Task<Result<Sandbox>> Service::create(SandboxSpec spec, Caller caller) {
+  auto work = create_shielded(std::move(spec), std::move(caller));
+  co_return co_await shield(tasks_, "create sandbox", std::move(work));
+}
+
+Task<Result<Sandbox>> Service::create_shielded(SandboxSpec spec, Caller caller) {
+  auto made = co_await make(std::move(spec), caller);
+  if (!made) note_failure(caller, "sandbox.create", "", made.error());
+  co_return made;
+}
+
+Task<Result<Sandbox>> Service::make(SandboxSpec spec, Caller caller) {
+  CO_TRY(auto entry, prepare(std::move(spec), caller));
+  auto id = entry.sandbox.id;
+  MakingMark mark(making_, id.text());
+  SandboxSpec effective = entry.sandbox.spec;
+  effective.image = image_for(effective.image);
+  auto made = co_await runtime_.create(id, std::move(effective), entry.sandbox.deadline_boot_nanos);
+  if (!made) co_return coded(std::move(made).error(), "DOCKER::SANDBOX_START_FAILED").in("create sandbox");
+  auto admitted = admit(std::move(entry), caller);
+  if (!admitted) co_await undo_create(id);
+  co_return admitted;
+}
+
+Result<> Service::check_options(const SandboxSpec& spec) const {
+  if (spec.policy.user == UserMode::root && !options_.allow_root_mode)
+    return not_allowed("extensions.opensandbox.mode", "root mode is switched off on this server (security.allow_root_mode)");
+  if (spec.policy.syscalls == SyscallProfile::permissive && !options_.allow_permissive_syscalls)
+    return not_allowed("extensions.opensandbox.syscalls",
+                       "the permissive profile is switched off on this server (security.allow_permissive)");
+  auto cap = options_.max_timeout_seconds;
+  if (cap && !spec.timeout_seconds) return not_allowed("timeout", cat("this server needs one, of at most ", *cap, " seconds"));
+  if (cap && *spec.timeout_seconds > *cap) return not_allowed("timeout", cat("this server allows at most ", *cap, " seconds"));
+  if (spec.timeout_seconds && *spec.timeout_seconds <= 0) return not_allowed("timeout", "must be more than zero");
+  return Ok{};
+}
+
+Result<Entry> Service::prepare(SandboxSpec spec, const Caller& caller) const {
+  CHECK_OK(check_options(spec));
+  auto image = images_.resolve(image_for(spec.image));
+  if (!image) return coded(std::move(image).error(), "SANDBOX::IMAGE_NOT_FOUND").at("image.uri");
+  if (live() >= options_.max_sandboxes)
+    return Error(Errc::exhausted, cat("this server holds its maximum of ", options_.max_sandboxes, " sandboxes"))
+        .with_code("SANDBOX::LIMIT_REACHED")
+        .with_hint("delete sandboxes that are no longer needed or raise sessions.max_concurrent");
+  auto now = options_.wall_clock();
+  Sandbox sandbox{.id = SandboxId::random(),
+                  .owner = caller.name,
+                  .spec = std::move(spec),
+                  .status = {State::running, "CONTAINER_RUNNING", "The sandbox is running.", now},
+                  .created_at = now,
+                  .expires_at = std::nullopt};
+  if (auto seconds = sandbox.spec.timeout_seconds) {
+    sandbox.expires_at = WallTime{now.micros + *seconds * 1'000'000};
+    sandbox.deadline_boot_nanos = static_cast<std::uint64_t>(boot_now_nanos() + *seconds * 1'000'000'000);
+    sandbox.boot_id = options_.boot_id;
+  }
+  return Entry{.sandbox = std::move(sandbox), .image_name = image->name, .image_digest = image->digest};
+}
+
+// The runtime has made it. Written down and recorded, or the caller takes it apart again.
+Result<Sandbox> Service::admit(Entry entry, const Caller& caller) {
+  auto id = entry.sandbox.id.text();
+  if (auto stored = store_.put(entry.sandbox); !stored) return std::move(stored).error().in("store sandbox");
+  if (auto recorded = record(caller, "sandbox.create", id, details_of(entry)); !recorded) {
+    save(id);  // not in the table: erases the stored copy
+    return std::move(recorded).error();
+  }
+  const auto& placed = table_.insert(std::move(entry));
+  auto ended = std::exchange(making_.find(id)->second, std::nullopt);
+  making_.erase(id);
+  arm_timer();
+  if (!ended) return placed.sandbox;
+  on_ended(*ended);
+  if (const auto* still = table_.find(id)) return still->sandbox;
+  return Error(Errc::unavailable, "the sandbox was gone before it was ready").with_code("DOCKER::SANDBOX_START_FAILED");
+}
+
+Task<void> Service::undo_create(SandboxId id) {
+  auto undone = co_await runtime_.destroy(id);
+  if (!undone && undone.error().kind() != Errc::not_found)
+    log::error("sandbox of a failed create not destroyed", {{"sandbox", id.text()}, {"error", undone.error().what()}});
+}
+
+std::string Service::image_for(const std::string& reference) const {
+  auto alias = options_.image_aliases.find(reference);
+  return alias == options_.image_aliases.end() ? reference : alias->second;
+}
+
+}  // namespace osb::lifecycle

@@ -1,0 +1,191 @@
+// For tests only: a runtime made of memory, with failures and pauses on demand, and an image store that knows
+// a handful of names. No process, no file.
+#pragma once
+#include <deque>
+#include <map>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "async/task.h"
+#include "base/text.h"
+#include "image/image.h"
+#include "runtime/runtime.h"
+
+namespace osb::lifecycle {
+
+class FakeRuntime : public runtime::Runtime {
+ public:
+  struct Made {
+    SandboxSpec spec;
+    std::uint64_t deadline_boot_nanos = 0;
+    bool frozen = false;
+  };
+
+  explicit FakeRuntime(asio::io_context& io) : io_(io) {
+    capabilities_.name = "fake";
+    capabilities_.pause = capabilities_.limits_disk = capabilities_.network_isolation = capabilities_.survives_serve_restart = true;
+  }
+
+  // ---- what a test does to it: `op` is create, destroy, pause, resume, set_deadline, list or usage -----------------
+
+  void on_ended(runtime::EndedHandler handler) { ended_ = std::move(handler); }
+  // The next call of `op` fails with this instead of doing anything. Several may be queued.
+  void fail_next(const std::string& op, Error error) { failures_[op].push_back(std::move(error)); }
+  // Calls of `op` wait (before they do anything) until release(op).
+  void hold(const std::string& op) { gates_.try_emplace(op, io_.get_executor(), Timer::time_point::max()); }
+  void release(const std::string& op) { gates_.erase(op); }
+  // Calls of `op` do their work at once but answer only after release("answer " + op).
+  void hold_answer(const std::string& op) { hold("answer " + op); }
+  std::size_t waiting(const std::string& op) const { return waiting_.contains(op) ? waiting_.at(op) : 0; }
+  // The sandbox ends by itself; the handler hears of it now.
+  void end(const SandboxId& id, runtime::EndCause cause, int status = 0) {
+    sandboxes.erase(id.text());
+    tell(id, cause, status);
+  }
+
+  std::map<std::string, Made> sandboxes;  // what lives; a test may add and take away
+  std::vector<std::string> calls;         // "create <id>", in order
+  http::Target execd_target;              // answered by execd() for every id
+  bool tells_destroyed = true;            // Ended(destroyed) follows a destroy
+  std::function<Task<Result<std::unique_ptr<http::ClientConnection>>>(SandboxId, std::uint16_t)> dial_with;
+
+  std::size_t count(std::string_view op) const {
+    std::size_t n = 0;
+    for (const auto& call : calls) n += call.starts_with(cat(op, " ")) ? 1 : 0;
+    return n;
+  }
+
+  // ---- the interface --------------------------------------------------------------------------------------------------
+
+  const runtime::Capabilities& capabilities() const override { return capabilities_; }
+  void set_pause_supported(bool supported) { capabilities_.pause = supported; }
+
+  Task<Result<>> create(SandboxId id, SandboxSpec spec, std::uint64_t deadline_boot_nanos) override {
+    if (auto begun = co_await begin("create", id.text()); !begun) co_return begun;
+    sandboxes[id.text()] = {std::move(spec), deadline_boot_nanos, false};
+    co_await pass("answer create");
+    co_return Ok{};
+  }
+
+  Task<Result<>> destroy(SandboxId id) override {
+    if (auto begun = co_await begin("destroy", id.text()); !begun) co_return begun;
+    if (sandboxes.erase(id.text()) == 0) co_return unknown(id);
+    if (tells_destroyed) tell(id, runtime::EndCause::destroyed, 0);
+    co_await pass("answer destroy");
+    co_return Ok{};
+  }
+
+  Task<Result<>> pause(SandboxId id) override { return freeze("pause", std::move(id), true); }
+  Task<Result<>> resume(SandboxId id) override { return freeze("resume", std::move(id), false); }
+
+  Task<Result<>> set_deadline(SandboxId id, std::uint64_t deadline_boot_nanos) override {
+    if (auto begun = co_await begin("set_deadline", id.text()); !begun) co_return begun;
+    auto found = sandboxes.find(id.text());
+    if (found == sandboxes.end()) co_return unknown(id);
+    found->second.deadline_boot_nanos = deadline_boot_nanos;
+    co_await pass("answer set_deadline");
+    co_return Ok{};
+  }
+
+  Task<Result<std::vector<runtime::Live>>> list() override {
+    if (auto begun = co_await begin("list", ""); !begun) co_return std::move(begun).error();
+    std::vector<runtime::Live> out;
+    for (const auto& [id, made] : sandboxes) out.push_back({*SandboxId::parse(id), made.frozen});
+    co_await pass("answer list");
+    co_return out;
+  }
+
+  Task<Result<runtime::Usage>> usage(SandboxId id) override {
+    if (auto begun = co_await begin("usage", id.text()); !begun) co_return std::move(begun).error();
+    auto found = sandboxes.find(id.text());
+    if (found == sandboxes.end()) co_return unknown(id);
+    co_return runtime::Usage{1'000'000, 1 << 20, 2 << 20, found->second.spec.limits.memory_bytes, 1};
+  }
+
+  http::Target execd(const SandboxId&) const override { return execd_target; }
+
+  Task<Result<std::unique_ptr<http::ClientConnection>>> dial(SandboxId id, std::uint16_t port) override {
+    if (dial_with) co_return co_await dial_with(std::move(id), port);
+    co_return Error(Errc::unavailable, cat("nothing listens on port ", port));
+  }
+
+ private:
+  static Error unknown(const SandboxId& id) { return {Errc::not_found, cat("no sandbox ", id.text())}; }
+
+  void tell(const SandboxId& id, runtime::EndCause cause, int status) {
+    if (ended_) ended_({id, cause, status, 5'000'000, 3 << 20});
+  }
+
+  Task<Result<>> begin(std::string op, std::string id) {
+    calls.push_back(cat(op, " ", id));
+    co_await pass(op);
+    auto& queue = failures_[op];
+    if (queue.empty()) co_return Ok{};
+    Error error = std::move(queue.front());
+    queue.pop_front();
+    co_return error;
+  }
+
+  // Destroying the gate's timer wakes everyone who waits at it.
+  Task<void> pass(std::string gate) {
+    auto found = gates_.find(gate);
+    if (found == gates_.end()) co_return;
+    ++waiting_[gate];
+    co_await found->second.async_wait(nothrow);
+    --waiting_[gate];
+  }
+
+  Task<Result<>> freeze(std::string op, SandboxId id, bool frozen) {
+    if (auto begun = co_await begin(op, id.text()); !begun) co_return begun;
+    auto found = sandboxes.find(id.text());
+    if (found == sandboxes.end()) co_return unknown(id);
+    found->second.frozen = frozen;
+    co_await pass("answer " + op);
+    co_return Ok{};
+  }
+
+  asio::io_context& io_;
+  runtime::Capabilities capabilities_;
+  runtime::EndedHandler ended_;
+  std::map<std::string, std::deque<Error>> failures_;
+  std::map<std::string, Timer> gates_;
+  std::map<std::string, std::size_t> waiting_;
+};
+
+class FakeImages : public image::Store {
+ public:
+  std::set<std::string> names{"host", "debian:12"};
+
+  Result<image::Image> resolve(const std::string& reference) const override {
+    if (!names.contains(reference))
+      return Error(Errc::not_found, cat("image ", json_string(reference), " is not here"))
+          .with_hint("import it with: opensandbox image import");
+    return make(reference);
+  }
+  std::vector<image::Image> list() const override {
+    std::vector<image::Image> out;
+    for (const auto& name : names) out.push_back(make(name));
+    return out;
+  }
+  Result<image::Image> import(const std::string&, const ImportOptions&) override {
+    return Error(Errc::unsupported, "a fake imports nothing");
+  }
+  Result<> remove(const std::string& reference, const std::function<bool(const image::Image&)>& in_use) override {
+    if (!names.contains(reference)) return Error(Errc::not_found, "no such image");
+    if (in_use && in_use(make(reference))) return Error(Errc::conflict, "in use");
+    names.erase(reference);
+    return Ok{};
+  }
+
+ private:
+  static image::Image make(const std::string& name) {
+    image::Image image;
+    image.name = name;
+    image.digest = name == "host" ? "host" : "sha256:" + std::string(64, 'a');
+    image.host_view = name == "host";
+    return image;
+  }
+};
+
+}  // namespace osb::lifecycle

@@ -1,0 +1,49 @@
+// For tests only: a store made of memory whose writes fail on demand.
+#pragma once
+#include <map>
+#include <optional>
+#include <string>
+
+#include "store/store.h"
+
+namespace osb::lifecycle {
+
+class FakeStore : public store::Store {
+ public:
+  std::map<std::string, Sandbox> rows;
+  std::map<std::string, store::ImageRecord> image_rows;
+  std::optional<Error> failing;  // every write fails with this while it is set
+  std::size_t puts = 0;
+
+  Result<> put(const Sandbox& sandbox) override {
+    if (failing) return *failing;
+    ++puts;
+    rows.insert_or_assign(sandbox.id.text(), sandbox);
+    return Ok{};
+  }
+  Result<> erase(const SandboxId& id) override {
+    if (failing) return *failing;
+    rows.erase(id.text());
+    return Ok{};
+  }
+  Result<std::vector<Sandbox>> sandboxes() override {
+    std::vector<Sandbox> out;
+    for (const auto& [id, sandbox] : rows) out.push_back(sandbox);
+    return out;
+  }
+  Result<> put_image(const store::ImageRecord& image) override {
+    image_rows[image.name] = image;
+    return Ok{};
+  }
+  Result<> erase_image(const std::string& name) override {
+    image_rows.erase(name);
+    return Ok{};
+  }
+  Result<std::vector<store::ImageRecord>> images() override {
+    std::vector<store::ImageRecord> out;
+    for (const auto& [name, image] : image_rows) out.push_back(image);
+    return out;
+  }
+};
+
+}  // namespace osb::lifecycle

@@ -1,0 +1,96 @@
+#include <algorithm>
+
+#include "base/log.h"
+#include "base/text.h"
+#include "lifecycle/service.h"
+
+namespace osb::lifecycle {
+namespace {
+
+constexpr std::string_view kLostText = "The sandbox was gone when the server started: the host restarted, or it ended unseen.";
+
+// On the boot that made it the stored deadline counts; on any other one only the wall time is left.
+void restore_deadline(Sandbox& record, const std::string& boot_id, WallTime now) {
+  if (!record.expires_at || (record.boot_id == boot_id && record.deadline_boot_nanos != 0)) return;
+  auto ahead = std::max<std::int64_t>(record.expires_at->micros - now.micros, 1);
+  record.deadline_boot_nanos = static_cast<std::uint64_t>(boot_now_nanos() + ahead * 1000);
+  record.boot_id = boot_id;
+}
+
+}  // namespace
+
+Task<Result<>> Service::start() {
+  if (auto opened = timer_.open(); !opened) co_return std::move(opened).error();
+  CO_TRY(auto records, store_.sandboxes());
+  CO_TRY(auto live, co_await runtime_.list());
+  std::map<std::string, bool> frozen;
+  for (const auto& one : live) frozen.emplace(one.id.text(), one.frozen);
+  std::size_t adopted = 0;
+  for (auto& record : records) {
+    restore_deadline(record, options_.boot_id, options_.wall_clock());
+    auto found = frozen.find(record.id.text());
+    if (found == frozen.end() || is_finished(record.status.state)) {
+      keep_ended(std::move(record));
+      continue;
+    }
+    bool is_frozen = found->second;
+    frozen.erase(found);
+    ++adopted;
+    if (auto done = co_await adopt(std::move(record), is_frozen); !done) co_return std::move(done).error();
+  }
+  for (const auto& [id, unused] : frozen) co_await destroy_orphan(*SandboxId::parse(id));
+  log::info("sandboxes reconciled", {{"adopted", adopted}, {"records", table_.size()}, {"orphans", frozen.size()}});
+  started_ = true;
+  for (const auto& ended : std::exchange(early_, {})) on_ended(ended);
+  tasks_.spawn("lifecycle timer", run_timer());
+  arm_timer();
+  co_return Ok{};
+}
+
+void Service::place(Sandbox record) {
+  auto image = images_.resolve(image_for(record.spec.image));
+  Entry entry{.sandbox = std::move(record)};
+  if (image) {
+    entry.image_name = image->name;
+    entry.image_digest = image->digest;
+  }
+  table_.insert(std::move(entry));
+}
+
+Task<Result<>> Service::adopt(Sandbox record, bool frozen) {
+  auto id = record.id;
+  auto deadline = record.deadline_boot_nanos;
+  place(std::move(record));
+  auto& sandbox = table_.find(id.text())->sandbox;
+  if (frozen && sandbox.status.state == State::running) {
+    if (auto moved = move_to(sandbox, State::pausing, "", ""); !moved) co_return moved;
+    if (auto moved = move_to(sandbox, State::paused, "CONTAINER_PAUSED", "Every process of the sandbox is frozen."); !moved)
+      co_return moved;
+  } else if (!frozen && sandbox.status.state == State::paused) {
+    if (auto moved = move_to(sandbox, State::resuming, "", ""); !moved) co_return moved;
+    if (auto moved = move_to(sandbox, State::running, "CONTAINER_RUNNING", "The sandbox is running."); !moved) co_return moved;
+  }
+  // A renewal cut short by a crash may have reached only one of the two.
+  auto set = co_await runtime_.set_deadline(id, deadline);
+  if (!set) log::warn("deadline not set", {{"sandbox", id.text()}, {"error", set.error().what()}});
+  co_return Ok{};
+}
+
+void Service::keep_ended(Sandbox record) {
+  auto id = record.id.text();
+  bool was_live = !is_finished(record.status.state);
+  place(std::move(record));
+  if (!was_live) return;
+  auto moved = move_to(table_.find(id)->sandbox, State::failed, "SANDBOX_LOST", std::string(kLostText));
+  if (!moved) log::error("lost sandbox not marked", {{"sandbox", id}, {"error", moved.error().what()}});
+  note("sandbox.lost", id, {});
+}
+
+Task<void> Service::destroy_orphan(SandboxId id) {
+  auto gone = co_await runtime_.destroy(id);
+  bool failed = !gone && gone.error().kind() != Errc::not_found;
+  if (failed) log::error("orphan not destroyed", {{"sandbox", id.text()}, {"error", gone.error().what()}});
+  note("sandbox.orphan", id.text(), {{"destroyed", failed ? "no" : "yes"}});
+}
+
+}  // namespace osb::lifecycle

@@ -1,0 +1,154 @@
+#include "lifecycle/service.h"
+
+#include <algorithm>
+#include <fstream>
+
+#include "base/log.h"
+#include "base/text.h"
+#include "lifecycle/errors.h"
+
+namespace osb::lifecycle {
+namespace {
+
+constexpr std::int64_t kSaveAgainNanos = 1'000'000'000;
+
+std::string kernel_boot_id() {
+  std::ifstream file("/proc/sys/kernel/random/boot_id");
+  std::string id;
+  std::getline(file, id);
+  return id;
+}
+
+// States that pass by themselves are not written down: after a restart the runtime says what is true.
+bool is_durable(State state) { return state == State::running || state == State::paused || is_finished(state); }
+
+bool may_see(const Entry& entry, const Caller& caller) { return caller.sees_all || entry.sandbox.owner == caller.name; }
+
+bool matches(const Sandbox& sandbox, const Filter& filter) {
+  const auto& states = filter.states;
+  if (!states.empty() && std::find(states.begin(), states.end(), sandbox.status.state) == states.end()) return false;
+  return std::all_of(filter.metadata.begin(), filter.metadata.end(), [&](const auto& wanted) {
+    auto found = sandbox.spec.metadata.find(wanted.first);
+    return found != sandbox.spec.metadata.end() && found->second == wanted.second;
+  });
+}
+
+}  // namespace
+
+Error unknown_sandbox(const SandboxId& id) {
+  return Error(Errc::not_found, cat("sandbox ", id.text(), " does not exist")).with_code("DOCKER::SANDBOX_NOT_FOUND");
+}
+
+Service::Service(asio::io_context& io, store::Store& store, audit::Log& audit, image::Store& images, runtime::Runtime& runtime,
+                 Options options)
+    : io_(io),
+      store_(store),
+      audit_(audit),
+      images_(images),
+      runtime_(runtime),
+      options_(std::move(options)),
+      timer_(io.get_executor()),
+      tasks_(io.get_executor()) {
+  if (options_.boot_id.empty()) options_.boot_id = kernel_boot_id();
+}
+
+Service::~Service() = default;
+
+Task<void> Service::stop() {
+  stopping_ = true;
+  co_await tasks_.stop();
+}
+
+Result<Sandbox> Service::get(const SandboxId& id, const Caller& caller) const {
+  const auto* entry = table_.find(id.text());
+  if (entry == nullptr || entry->leaving != Leaving::no || !may_see(*entry, caller)) return unknown_sandbox(id);
+  return entry->sandbox;
+}
+
+Result<Sandbox> Service::find(const SandboxId& id) const {
+  const auto* entry = table_.find(id.text());
+  if (entry == nullptr || entry->leaving != Leaving::no) return unknown_sandbox(id);
+  return entry->sandbox;
+}
+
+Listing Service::list(const Filter& filter, std::size_t page, std::size_t page_size, const Caller& caller) const {
+  Listing out;
+  std::size_t first = page > 0 && page_size > 0 ? (page - 1) * page_size : 0;
+  if (page > 1 && first / page_size != page - 1) first = static_cast<std::size_t>(-1);  // a page past any number of sandboxes
+  table_.each_newest_first([&](const Entry& entry) {
+    if (entry.leaving != Leaving::no || !may_see(entry, caller) || !matches(entry.sandbox, filter)) return;
+    if (out.total >= first && out.items.size() < page_size) out.items.push_back(entry.sandbox);
+    ++out.total;
+  });
+  return out;
+}
+
+bool Service::image_in_use(const std::string& digest_or_name) const {
+  bool used = false;
+  table_.each([&](const Entry& entry) {
+    if (is_finished(entry.sandbox.status.state)) return;
+    used = used || entry.image_name == digest_or_name || entry.image_digest == digest_or_name || entry.sandbox.spec.image == digest_or_name;
+  });
+  return used;
+}
+
+Result<Entry*> Service::owned(const SandboxId& id, const Caller& caller) {
+  auto* entry = table_.find(id.text());
+  if (entry == nullptr || entry->leaving != Leaving::no || !may_see(*entry, caller)) return unknown_sandbox(id);
+  return entry;
+}
+
+Result<> Service::move_to(Sandbox& sandbox, State to, std::string reason, std::string message) {
+  auto from = sandbox.status.state;
+  if (!may_go(from, to))
+    return Error(Errc::internal, cat("sandbox ", sandbox.id.text(), " cannot go from ", name_of(from), " to ", name_of(to)));
+  sandbox.status = {to, std::move(reason), std::move(message), options_.wall_clock()};
+  if (auto* entry = table_.find(sandbox.id.text())) table_.changed(*entry);
+  if (is_durable(to)) save(sandbox.id.text());
+  arm_timer();
+  return Ok{};
+}
+
+void Service::save(const std::string& id) {
+  const auto* entry = table_.find(id);
+  auto key = SandboxId::parse(id);
+  auto saved = entry != nullptr ? store_.put(entry->sandbox) : store_.erase(*key);
+  if (saved) {
+    unsaved_.erase(id);
+    return;
+  }
+  if (unsaved_.insert(id).second) log::error("record not saved, will try again", {{"sandbox", id}, {"error", saved.error().what()}});
+  save_again_at_ = boot_now_nanos() + kSaveAgainNanos;
+}
+
+void Service::remove(const std::string& id) {
+  table_.remove(id);
+  save(id);
+  arm_timer();
+}
+
+void Service::set_leaving(Entry& entry, Leaving leaving) {
+  entry.leaving = leaving;
+  table_.changed(entry);
+  arm_timer();
+}
+
+Result<> Service::record(const Caller& caller, std::string action, const std::string& id, Details detail) {
+  auto done = audit_.record(caller, {std::move(action), id, "ok", std::move(detail)});
+  if (!done) return std::move(done).error().in("audit");
+  return Ok{};
+}
+
+void Service::note_failure(const Caller& caller, std::string action, const std::string& id, const Error& error) {
+  auto outcome = error.code().empty() ? std::string("GENERAL::UNKNOWN_ERROR") : error.code();
+  auto done = audit_.record(caller, {action, id, outcome, {{"error", error.what()}}});
+  if (!done) log::error("audit record lost", {{"action", action}, {"sandbox", id}, {"error", done.error().what()}});
+}
+
+void Service::note(std::string action, const std::string& id, Details detail) {
+  Caller self{"system", true, ""};
+  auto done = record(self, action, id, std::move(detail));
+  if (!done) log::error("audit record lost", {{"action", action}, {"sandbox", id}, {"error", done.error().what()}});
+}
+
+}  // namespace osb::lifecycle

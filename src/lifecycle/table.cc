@@ -1,0 +1,84 @@
+#include "lifecycle/table.h"
+
+#include <algorithm>
+
+namespace osb::lifecycle {
+
+Entry* Table::find(std::string_view id) {
+  auto found = entries_.find(id);
+  return found == entries_.end() ? nullptr : &found->second.entry;
+}
+
+const Entry* Table::find(std::string_view id) const {
+  auto found = entries_.find(id);
+  return found == entries_.end() ? nullptr : &found->second.entry;
+}
+
+Entry& Table::insert(Entry entry) {
+  std::string id = entry.sandbox.id.text();
+  by_age_.emplace(entry.sandbox.created_at.micros, id);
+  auto& row = entries_.emplace(id, Row{std::move(entry), {}, {}}).first->second;
+  index(row);
+  return row.entry;
+}
+
+void Table::remove(std::string_view id) {
+  auto found = entries_.find(id);
+  if (found == entries_.end()) return;
+  unindex(found->second);
+  by_age_.erase({found->second.entry.sandbox.created_at.micros, found->first});
+  entries_.erase(found);
+}
+
+void Table::changed(Entry& entry) {
+  auto& row = entries_.find(entry.sandbox.id.text())->second;
+  unindex(row);
+  index(row);
+}
+
+std::optional<std::string> Table::oldest_finished() const {
+  if (finished_.empty()) return std::nullopt;
+  return finished_.begin()->second;
+}
+
+std::optional<std::int64_t> Table::next_due() const {
+  if (due_.empty()) return std::nullopt;
+  return due_.begin()->first;
+}
+
+std::vector<std::string> Table::due(std::int64_t now) const {
+  std::vector<std::string> ids;
+  for (const auto& [moment, id] : due_) {
+    if (moment > now) break;
+    ids.push_back(id);
+  }
+  return ids;
+}
+
+std::optional<Table::Key> Table::due_key(const Entry& entry) {
+  if (entry.sandbox.deadline_boot_nanos == 0 || entry.leaving != Leaving::no) return std::nullopt;
+  auto moment = static_cast<std::int64_t>(entry.sandbox.deadline_boot_nanos);
+  if (!is_finished(entry.sandbox.status.state)) moment += kRuntimeGraceNanos;
+  return Key{std::max(moment, entry.expire_not_before), entry.sandbox.id.text()};
+}
+
+std::optional<Table::Key> Table::finished_key(const Entry& entry) {
+  if (!is_finished(entry.sandbox.status.state)) return std::nullopt;
+  return Key{entry.sandbox.status.changed_at.micros, entry.sandbox.id.text()};
+}
+
+void Table::index(Row& row) {
+  row.due = due_key(row.entry);
+  row.finished = finished_key(row.entry);
+  if (row.due) due_.insert(*row.due);
+  if (row.finished) finished_.insert(*row.finished);
+}
+
+void Table::unindex(Row& row) {
+  if (row.due) due_.erase(*row.due);
+  if (row.finished) finished_.erase(*row.finished);
+  row.due.reset();
+  row.finished.reset();
+}
+
+}  // namespace osb::lifecycle

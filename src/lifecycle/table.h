@@ -1,0 +1,79 @@
+// Table: every sandbox we know, with the orders we ask for: newest first, next deadline, oldest finished.
+// A plain value container: no I/O, no clock.
+#pragma once
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <set>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "model/sandbox.h"
+
+namespace osb::lifecycle {
+
+// Terminated or Failed: no process is left, only the record.
+constexpr bool is_finished(State state) { return state == State::terminated || state == State::failed; }
+
+// Why an entry is on its way out. Such an entry is invisible and nobody starts anything new with it.
+enum class Leaving : std::uint8_t { no, deleted, expired };
+
+struct Entry {
+  Sandbox sandbox;
+  std::string image_name = {};  // what the reference resolved to
+  std::string image_digest = {};
+  Leaving leaving = Leaving::no;
+  std::int64_t expire_not_before = 0;  // boot time; set when the runtime could not remove it at its deadline
+};
+
+class Table {
+ public:
+  // A live sandbox is killed at its deadline by the runtime itself; the table calls it due a moment later, for the
+  // case that the runtime did not.
+  static constexpr std::int64_t kRuntimeGraceNanos = 500'000'000;
+
+  Entry* find(std::string_view id);
+  const Entry* find(std::string_view id) const;
+  Entry& insert(Entry entry);  // the id is new
+  void remove(std::string_view id);
+  void changed(Entry& entry);  // call after its state or deadline changed
+
+  std::size_t size() const { return entries_.size(); }
+  std::size_t finished() const { return finished_.size(); }
+  std::size_t live() const { return entries_.size() - finished_.size(); }
+  std::optional<std::string> oldest_finished() const;
+
+  std::optional<std::int64_t> next_due() const;          // boot time
+  std::vector<std::string> due(std::int64_t now) const;  // ids, earliest first
+
+  // Newest first; equal times by id.
+  template <class Visit>
+  void each_newest_first(Visit visit) const {
+    for (auto at = by_age_.rbegin(); at != by_age_.rend(); ++at) visit(*find(at->second));
+  }
+  template <class Visit>
+  void each(Visit visit) const {
+    for (const auto& [id, row] : entries_) visit(row.entry);
+  }
+
+ private:
+  using Key = std::pair<std::int64_t, std::string>;
+  struct Row {
+    Entry entry;
+    std::optional<Key> due;
+    std::optional<Key> finished;
+  };
+  static std::optional<Key> due_key(const Entry& entry);
+  static std::optional<Key> finished_key(const Entry& entry);
+  void index(Row& row);
+  void unindex(Row& row);
+
+  std::map<std::string, Row, std::less<>> entries_;
+  std::set<Key> by_age_;
+  std::set<Key> due_;
+  std::set<Key> finished_;
+};
+
+}  // namespace osb::lifecycle
