@@ -48,3 +48,10 @@ def sandbox(daemon):
     made = daemon.create()
     yield made
     daemon.request("DELETE", f"/v1/sandboxes/{made}")
+
+
+@pytest.fixture
+def fresh_daemon():
+    """A daemon for a test that breaks it."""
+    with Daemon("fresh") as fresh:
+        yield fresh

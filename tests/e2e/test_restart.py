@@ -1,0 +1,128 @@
+"""kill -9 of each of our processes: nothing acknowledged is lost, nothing is left, the next request works."""
+import http.client
+import os
+import signal
+import time
+
+import harness
+from e2e import leak_oracle as oracle
+
+
+def execd_of(daemon, sandbox):
+    """The host pid of a sandbox's pid 1."""
+    base = daemon.output(sandbox, "cat /proc/self/uid_map").split()[1]
+    for entry in filter(str.isdigit, os.listdir("/proc")):
+        status = oracle.status_of(entry)
+        if status and status.get("NSpid", "").split()[-1:] == ["1"] and status["Uid"].split()[0] == str(int(base) + 65533):
+            return int(entry)
+    raise AssertionError("no pid 1 of that sandbox")
+
+
+def test_sandboxes_survive_a_restart_of_serve(fresh_daemon):
+    daemon = fresh_daemon
+    keep, paused = daemon.create(metadata={"name": "keep"}), daemon.create(metadata={"name": "paused"})
+    daemon.output(keep, "echo kept > /workspace/note; sleep 300 & echo $! > /tmp/pid")
+    daemon.call("POST", f"/v1/sandboxes/{paused}/pause", expect=(202,))
+    before = {item["id"]: item for item in daemon.list()}
+    daemon.kill_serve()
+    daemon.restart()
+    after = {item["id"]: item for item in daemon.list()}
+    assert after == before, "every field as it was"
+    assert daemon.output(keep, "cat /workspace/note; kill -0 $(cat /tmp/pid) && echo alive") == "kept\nalive"
+    daemon.call("POST", f"/v1/sandboxes/{paused}/resume", expect=(202,))
+    assert daemon.output(paused, "echo thawed") == "thawed"
+
+
+def test_a_clean_stop_of_serve_keeps_sandboxes_too(fresh_daemon):
+    sandbox = fresh_daemon.create()
+    fresh_daemon.kill_serve(signal.SIGTERM)
+    assert fresh_daemon.process.returncode == 0
+    fresh_daemon.restart()
+    assert fresh_daemon.output(sandbox, "echo alive") == "alive"
+
+
+def test_a_background_command_survives_a_restart_of_serve(fresh_daemon):
+    sandbox = fresh_daemon.create()
+    started = fresh_daemon.exec(sandbox, "echo one; sleep 1.5; echo two; exit 4", background=True)
+    fresh_daemon.kill_serve()
+    fresh_daemon.restart()
+
+    def finished():
+        status = fresh_daemon.execd(sandbox, "GET", f"/command/status/{started.id}").json()
+        return None if status["running"] else status
+
+    assert harness.wait_until(finished, 10, "the command ends")["exit_code"] == 4
+    assert fresh_daemon.execd(sandbox, "GET", f"/command/{started.id}/logs").body == b"one\ntwo\n"
+
+
+def test_the_launcher_killed_leaves_nothing_and_comes_back(fresh_daemon):
+    daemon = fresh_daemon
+    daemon.delete(daemon.create())
+    before = oracle.take(daemon)
+    boxes = [daemon.create() for _ in range(3)]
+    daemon.exec(boxes[0], "sleep 300", background=True)
+    launcher = daemon.launcher()
+    os.kill(launcher, signal.SIGKILL)
+    harness.wait_until(lambda: daemon.launcher() not in (None, launcher), 20, lambda: f"a new launcher\n{daemon.tail()}")
+
+    def works():
+        answer = daemon.request("POST", "/v1/sandboxes", {"image": {"uri": "host"}, "timeout": 60, "resourceLimits": {}, "entrypoint": ["sleep", "infinity"]})
+        return answer.json()["id"] if answer.status == 202 else None
+
+    fresh = harness.wait_until(works, 20, lambda: f"create works again\n{daemon.tail()}")
+    assert daemon.output(fresh, "echo alive") == "alive"
+    for item in daemon.list():
+        if item["status"]["state"] == "Running":
+            assert daemon.output(item["id"], "echo alive") == "alive", "what is said to run does run"
+    daemon.delete_all()
+    oracle.assert_gone(before, daemon, seconds=20)
+
+
+def test_execd_killed_ends_its_sandbox_and_no_other(fresh_daemon):
+    daemon = fresh_daemon
+    daemon.delete(daemon.create())
+    before = oracle.take(daemon)
+    doomed, other = daemon.create(), daemon.create()
+    daemon.exec(doomed, "sleep 300", background=True)
+    os.kill(execd_of(daemon, doomed), signal.SIGKILL)
+
+    def ended():
+        answer = daemon.request("GET", f"/v1/sandboxes/{doomed}")
+        return answer.status == 404 or answer.json()["status"]["state"] in ("Failed", "Terminated")
+
+    harness.wait_until(ended, 10, "the sandbox is told dead")
+    assert daemon.output(other, "echo alive") == "alive"
+    daemon.delete_all()
+    oracle.assert_gone(before, daemon)
+
+
+def test_a_command_cut_off_by_a_crash_is_not_told_successful(fresh_daemon):
+    sandbox = fresh_daemon.create()
+    connection = fresh_daemon.connection()
+    connection.request("POST", f"/sandboxes/{sandbox}/proxy/44772/command", body='{"command": "echo begun; sleep 5; echo done"}',
+                       headers={**fresh_daemon.token(sandbox), "Content-Type": "application/json"})
+    response = connection.getresponse()
+    assert b"init" in response.readline()
+    os.kill(execd_of(fresh_daemon, sandbox), signal.SIGKILL)
+    try:
+        rest = response.read()
+    except (OSError, http.client.HTTPException) as cut:
+        rest = getattr(cut, "partial", b"")
+    assert b"execution_complete" not in rest
+
+
+def test_the_lifetime_left_is_kept_over_a_restart(fresh_daemon):
+    sandbox = fresh_daemon.create(timeout=120)
+    expires = fresh_daemon.get(sandbox)["expiresAt"]
+    fresh_daemon.kill_serve()
+    time.sleep(0.2)
+    fresh_daemon.restart()
+    assert fresh_daemon.get(sandbox)["expiresAt"] == expires
+
+
+def test_a_stopped_daemon_leaves_nothing():
+    daemon = harness.Daemon("gone")
+    with daemon:
+        daemon.exec(daemon.create(), "sleep 300", background=True)
+        daemon.create()
+    oracle.assert_nothing_of(daemon)
