@@ -241,7 +241,7 @@ class Daemon:
 
     # ---- the command line
 
-    def cli(self, *words, input=None, timeout=60, check=False):
+    def cli(self, *words, input=None, timeout=60):
         """The CLI, talking to this daemon."""
-        return subprocess.run([PROGRAM, *words, "--config", self.config] if words[0] == "doctor" else [PROGRAM, *words], input=input, timeout=timeout,
-                              check=check, capture_output=True, env={**os.environ, "OPENSANDBOX_SERVER_INSTANCE": self.instance})
+        environment = {**os.environ, "OPENSANDBOX_HOST": f"unix://{self.run_dir}/api.sock"}
+        return subprocess.run([PROGRAM, *words], input=input, timeout=timeout, capture_output=True, env=environment)
