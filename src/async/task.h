@@ -24,5 +24,7 @@ inline constexpr asio::as_tuple_t<asio::use_awaitable_t<Executor>> nothrow{};
 using Timer = asio::basic_waitable_timer<std::chrono::steady_clock, asio::wait_traits<std::chrono::steady_clock>, Executor>;
 
 Task<void> sleep_for(std::chrono::steady_clock::duration d);
+// Lets everything else that is ready run first; for loops that might never wait otherwise.
+Task<void> yield_now();
 
 }  // namespace osb

@@ -24,11 +24,13 @@ class TaskGroup {
   void spawn(std::string name, Task<void> task);
   // Cancels every task and waits until the last one has ended.
   Task<void> stop();
+  // Waits until no task runs, at most for `limit`; true when none does.
+  Task<bool> wait_idle(std::chrono::steady_clock::duration limit);
   std::size_t size() const { return running_.size(); }
 
  private:
   Executor executor_;
-  Timer idle_;
+  Timer idle_;  // cancelled, which wakes its waiters, when the last task ends
   std::list<asio::cancellation_signal> running_;
 };
 

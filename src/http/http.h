@@ -99,7 +99,8 @@ class Responder {
  public:
   virtual ~Responder() = default;
   virtual Task<Result<>> send(Response response) = 0;
-  // Header and first chunk leave in one write when `first` is not empty.
+  // Header and first chunk leave in one write when `first` is not empty. With one Content-Length among `headers` the
+  // body is framed by it instead of chunks, and chunk() and end() hold the handler to it.
   virtual Task<Result<>> begin(int status, Headers headers, std::string_view first = {}) = 0;
   virtual Task<Result<>> chunk(std::string_view bytes) = 0;
   virtual Task<Result<>> end() = 0;
@@ -107,6 +108,9 @@ class Responder {
   // already sent come first in reads. The connection closes when the handler returns.
   virtual Task<Result<Stream*>> upgrade(int status, Headers headers) = 0;
   virtual bool started() const = 0;  // a status line was written
+  // Returns when the client has gone (its side ended or was reset); meant to be raced against slow work, then cancelled.
+  // Call it once the request body is read. The default, for fakes, returns only when cancelled.
+  virtual Task<void> closed();
 };
 
 // Handlers are coroutines that outlive no request; they may keep references to the service that owns them.
