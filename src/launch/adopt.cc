@@ -1,0 +1,134 @@
+// What a launcher before us left: living sandboxes are taken over, everything else of this instance is removed.
+#include <dirent.h>
+#include <fcntl.h>
+#include <sys/file.h>
+#include <sys/mount.h>
+
+#include <cerrno>
+
+#include "base/clock.h"
+#include "base/log.h"
+#include "base/text.h"
+#include "launch/launcher.h"
+#include "sys/kernel_file.h"
+#include "sys/raw.h"
+
+namespace osb::launch {
+namespace {
+
+// The process of this group that is pid 1 of its own pid namespace; 0 when there is none.
+std::int32_t find_init(const std::vector<std::int32_t>& pids) {
+  for (auto pid : pids) {
+    auto status = sys::read_file(cat("/proc/", pid, "/status"), 16384);
+    if (!status) continue;
+    for (auto line : split(*status, '\n'))
+      if (line.starts_with("NSpid:") && (line.ends_with("\t1"))) return pid;
+  }
+  return 0;
+}
+
+std::vector<std::string> names_in(const std::string& directory) {
+  std::vector<std::string> names;
+  DIR* dir = ::opendir(directory.c_str());
+  if (dir == nullptr) return names;
+  while (auto* entry = ::readdir(dir))
+    if (std::string_view(entry->d_name) != "." && std::string_view(entry->d_name) != "..") names.emplace_back(entry->d_name);
+  ::closedir(dir);
+  return names;
+}
+
+// Only our own flat layout: plain files, and directories one level down.
+void remove_run_dir(const std::string& run_dir) {
+  for (const auto& name : names_in(run_dir)) {
+    std::string path = run_dir + "/" + name;
+    if (::unlink(path.c_str()) == 0) continue;
+    ::umount2(path.c_str(), MNT_DETACH);
+    for (const auto& inner : names_in(path)) ::unlink((path + "/" + inner).c_str());
+    ::rmdir(path.c_str());
+  }
+  ::rmdir(run_dir.c_str());
+}
+
+}  // namespace
+
+Result<> Launcher::adopt() {
+  TRY(auto records, ledger_.all());
+  for (const auto& record : records) adopt_one(record);
+  remove_strays();
+  return Ok{};
+}
+
+void Launcher::adopt_one(const LedgerRecord& record) {
+  Sandbox& sandbox = sandboxes_[record.id];
+  sandbox.id = record.id;
+  sandbox.recorded = true;
+  sandbox.groups_made = true;
+  sandbox.deadline = record.deadline_boot_nanos;
+  sandbox.range = record.range;
+  // A torn record has lost its range number; its block stays ours and the range is free again once the groups are gone.
+  bool same_boot = record.boot_id == boot_id_;
+  if (same_boot && ranges_.mark_used(record.range)) sandbox.has_range = true;
+  sandbox.pid = same_boot ? find_init(groups_.pids(record.id)) : 0;
+  sandbox.pidfd = Fd(sandbox.pid == 0 ? -1 : sys::raw::pidfd_open(sandbox.pid));
+  bool watched = sandbox.pidfd && watch(sandbox.pidfd.get(), {.what = Watched::pid, .client = 0, .id = record.id});
+  if (!watched) {
+    sandbox.pid = 0;
+    if (same_boot) (void)groups_.kill(record.id);
+    return kill(sandbox, wire::Cause::unknown);
+  }
+  sandbox.phase = Phase::live;
+  sandbox.frozen = groups_.frozen(record.id);
+  if (sandbox.deadline != 0) schedule(sandbox.deadline, Chore::deadline, record.id);
+  log::info("adopted sandbox", {{"id", record.id}, {"pid", sandbox.pid}});
+}
+
+void Launcher::remove_strays() {
+  if (auto ids = groups_.ids()) {
+    for (const auto& id : *ids) {
+      if (find(id) != nullptr) continue;
+      (void)groups_.kill(id);
+      if (auto removed = groups_.remove(id); !removed) log::error("stray cgroup stays", {{"id", id}, {"error", removed.error().what()}});
+    }
+  }
+  std::string sockets = options_.host.run_dir + "/sandboxes";
+  for (const auto& name : names_in(sockets))
+    if (find(name.substr(0, name.find('.'))) == nullptr) ::unlink((sockets + "/" + name).c_str());
+}
+
+// An instance that ends for good takes its groups, ranges and run directory along.
+void Launcher::leave_nothing() {
+  listener_.reset();
+  ::unlink((options_.host.run_dir + "/launch.sock").c_str());
+  if (auto removed = groups_.remove_parents(); !removed) log::error("cannot remove our cgroups", {{"error", removed.error().what()}});
+  ranges_.release_blocks();
+  ::umount2(host_.work_dir().c_str(), MNT_DETACH);
+  if (options_.private_instance) return remove_run_dir(options_.host.run_dir);
+  for (const char* name : {"/work", "/sandboxes", "/ledger"}) ::rmdir((options_.host.run_dir + name).c_str());
+}
+
+void sweep_dead_private_instances(const std::string& run_root, const std::string& ranges_dir, const std::string& own_instance) {
+  for (const auto& name : names_in(run_root)) {
+    std::string run_dir = run_root + "/" + name;
+    if (name == own_instance || ::access((run_dir + "/private").c_str(), F_OK) != 0) continue;
+    auto lock = sys::open_at(AT_FDCWD, (run_dir + "/lock").c_str(), O_RDWR);
+    if (!lock || ::flock(lock->get(), LOCK_EX | LOCK_NB) != 0) continue;  // alive, or not ready yet
+    auto groups = Cgroups::open(name, run_dir + "/cgroup2");
+    if (!groups) continue;
+    if (auto ids = groups->ids()) {
+      for (const auto& id : *ids) (void)groups->kill(id);
+      // The killed need a moment to leave; a group that is still busy is removed by the next sweep.
+      for (int round = 0; round < 200; ++round) {
+        bool busy = false;
+        for (const auto& id : *ids) busy = !groups->remove(id) || busy;
+        if (!busy) break;
+        ::usleep(5000);
+      }
+    }
+    if (!groups->remove_parents()) continue;
+    if (auto ranges = IdRanges::open(ranges_dir, name)) ranges->release_blocks();
+    remove_run_dir(run_dir);
+    log::info("removed what a dead private instance left", {{"instance", name}});
+  }
+}
+
+}  // namespace osb::launch

@@ -1,0 +1,308 @@
+#include "launch/cgroups.h"
+
+#include <dirent.h>
+#include <fcntl.h>
+#include <sys/mount.h>
+#include <sys/stat.h>
+#include <sys/sysmacros.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <set>
+
+#include "base/id.h"
+#include "base/text.h"
+#include "launch/device_filter.h"
+#include "sys/kernel_file.h"
+
+namespace osb::launch {
+namespace {
+
+struct MountedHierarchies {
+  std::string v2;                                       // mount point or empty
+  std::vector<std::pair<std::string, std::string>> v1;  // controller, mount point
+};
+
+MountedHierarchies parse_mounts(std::string_view mounts) {
+  MountedHierarchies found;
+  for (auto line : split(mounts, '\n')) {
+    auto words = split(line, ' ');
+    if (words.size() < 4) continue;
+    if (words[2] == "cgroup2") found.v2 = words[1];
+    if (words[2] != "cgroup") continue;
+    for (auto option : split(words[3], ','))
+      if (option == "memory" || option == "cpu" || option == "pids" || option == "blkio" || option == "devices")
+        found.v1.emplace_back(option, words[1]);
+  }
+  return found;
+}
+
+// Throttling is a property of whole disks: a partition is limited through its disk. Empty for file systems without one.
+std::string disk_below(const char* path) {
+  struct stat info{};
+  if (::stat(path, &info) != 0 || major(info.st_dev) == 0) return {};
+  std::string block = cat("/sys/dev/block/", major(info.st_dev), ":", minor(info.st_dev));
+  if (::access((block + "/partition").c_str(), F_OK) == 0) {
+    auto parent = sys::read_file(block + "/../dev", 64);
+    return parent ? std::string(split(*parent, '\n')[0]) : std::string();
+  }
+  return ::access(block.c_str(), F_OK) == 0 ? cat(major(info.st_dev), ":", minor(info.st_dev)) : std::string();
+}
+
+std::string path_in(std::string_view id, std::string_view file) { return cat(id, "/", file); }
+
+// cpu.max and cfs quota share one period; a shorter one would cost the scheduler more than it gives.
+constexpr std::uint64_t kCpuPeriodMicros = 100'000;
+constexpr std::uint64_t cpu_quota_micros(const Limits& limits) { return limits.cpu_millis * kCpuPeriodMicros / 1000; }
+
+Result<Fd> make_parent(const Fd& root, const std::string& name) {
+  CHECK_OK(sys::make_dir_at(root.get(), name.c_str(), 0755));
+  return sys::open_at(root.get(), name.c_str(), O_RDONLY | O_DIRECTORY);
+}
+
+std::vector<std::string> child_ids(const Fd& parent) {
+  std::vector<std::string> out;
+  int copy = ::openat(parent.get(), ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+  DIR* dir = copy < 0 ? nullptr : ::fdopendir(copy);
+  if (dir == nullptr) return out;
+  while (auto* entry = ::readdir(dir))
+    if (is_id_text(entry->d_name)) out.emplace_back(entry->d_name);
+  ::closedir(dir);
+  return out;
+}
+
+}  // namespace
+
+Result<Cgroups> Cgroups::open(const std::string& instance, const std::string& private_v2_mount) {
+  Cgroups groups;
+  groups.name_ = "opensandbox-" + instance;
+  groups.io_device_ = disk_below("/");
+  TRY(auto mounts, sys::read_file("/proc/self/mounts"));
+  auto found = parse_mounts(mounts);
+  if (found.v2.empty()) {
+    CHECK_OK(sys::make_dirs(private_v2_mount, 0700));
+    if (::mount("cgroup2", private_v2_mount.c_str(), "cgroup2", MS_NOSUID | MS_NODEV | MS_NOEXEC, nullptr) != 0)
+      return Error::from_errno("mount cgroup2", errno);
+    found.v2 = private_v2_mount;
+  }
+  TRY(groups.v2_.root, sys::open_at(AT_FDCWD, found.v2.c_str(), O_RDONLY | O_DIRECTORY));
+  bool v1_memory = std::any_of(found.v1.begin(), found.v1.end(), [](const auto& h) { return h.first == "memory"; });
+  groups.on_v2_ = !v1_memory;
+  CHECK_OK(groups.open_v2());
+  if (v1_memory) CHECK_OK(groups.open_v1(found.v1));
+  return groups;
+}
+
+Result<> Cgroups::open_v2() {
+  static constexpr const char* kControllers = "+memory +cpu +pids +io";
+  if (on_v2_) {
+    auto enabled = sys::write_at(v2_.root.get(), "cgroup.subtree_control", kControllers);
+    if (!enabled) return std::move(enabled).error().in("enable cgroup v2 controllers");
+  }
+  TRY(v2_.parent, make_parent(v2_.root, name_));
+  if (on_v2_) {
+    auto enabled = sys::write_at(v2_.parent.get(), "cgroup.subtree_control", kControllers);
+    if (!enabled) return std::move(enabled).error().in("enable cgroup v2 controllers for sandboxes");
+    CHECK_OK(attach_device_filter(v2_.parent.get()));
+  }
+  return Ok{};
+}
+
+Result<> Cgroups::open_v1(const std::vector<std::pair<std::string, std::string>>& mounts) {
+  for (const char* needed : {"memory", "cpu", "pids", "blkio", "devices"}) {
+    auto at = std::find_if(mounts.begin(), mounts.end(), [&](const auto& m) { return m.first == needed; });
+    if (at == mounts.end()) return Error(Errc::unavailable, cat("cgroup v1 controller ", needed, " is not mounted"));
+    TRY(auto root, sys::open_at(AT_FDCWD, at->second.c_str(), O_RDONLY | O_DIRECTORY));
+    TRY(auto parent, make_parent(root, name_));
+    if (std::string_view(needed) == "devices") {
+      CHECK_OK(sys::write_at(parent.get(), "devices.deny", "a"));
+      for (auto device : kAllowedDevices)
+        CHECK_OK(sys::write_at(parent.get(), "devices.allow", cat("c ", device.major, ":", device.minor, " rw")));
+      CHECK_OK(sys::write_at(parent.get(), "devices.allow", cat("c ", kPtsMajor, ":* rw")));
+      TRY(devices_tasks_, sys::open_at(parent.get(), "tasks", O_WRONLY));
+      devices_root_ = std::move(root);
+    } else {
+      v1_.push_back({needed, std::move(root), std::move(parent)});
+    }
+  }
+  return Ok{};
+}
+
+Cgroups::Hierarchy* Cgroups::find(std::string_view controller) {
+  for (auto& h : v1_)
+    if (h.controller == controller) return &h;
+  return nullptr;
+}
+
+Result<> Cgroups::make(std::string_view id) {
+  std::string name(id);
+  auto make_in = [&](const Hierarchy& h) -> Result<> {
+    // An existing group belongs to somebody else's life: joining it could put foreign processes under our kill.
+    if (::mkdirat(h.parent.get(), name.c_str(), 0755) != 0) return Error::from_errno(cat("mkdir cgroup ", h.controller, " ", name), errno);
+    return Ok{};
+  };
+  CHECK_OK(make_in(v2_));
+  for (const auto& h : v1_) CHECK_OK(make_in(h));
+  return Ok{};
+}
+
+Result<> Cgroups::limit(std::string_view id, const Limits& limits) {
+  CHECK_OK(sys::write_at(v2_.parent.get(), path_in(id, "cgroup.max.descendants").c_str(), "0"));
+  return on_v2_ ? limit_v2(id, limits) : limit_v1(id, limits);
+}
+
+Result<> Cgroups::limit_v2(std::string_view id, const Limits& limits) {
+  int parent = v2_.parent.get();
+  auto set = [&](const char* file, const std::string& value) { return sys::write_at(parent, path_in(id, file).c_str(), value); };
+  CHECK_OK(set("memory.max", cat(limits.memory_bytes)));
+  CHECK_OK(set("memory.high", cat(limits.memory_bytes / 10 * 9)));
+  if (::faccessat(parent, path_in(id, "memory.swap.max").c_str(), F_OK, 0) == 0) CHECK_OK(set("memory.swap.max", "0"));
+  CHECK_OK(set("cpu.max", cat(cpu_quota_micros(limits), " ", kCpuPeriodMicros)));
+  CHECK_OK(set("cpu.weight", "50"));
+  CHECK_OK(set("pids.max", cat(limits.pids)));
+  if (!io_device_.empty()) {
+    auto bps = limits.io_bytes_per_second;
+    auto iops = limits.io_operations_per_second;
+    CHECK_OK(set("io.max", cat(io_device_, " rbps=", bps, " wbps=", bps, " riops=", iops, " wiops=", iops)));
+  }
+  return Ok{};
+}
+
+Result<> Cgroups::limit_v1(std::string_view id, const Limits& limits) {
+  auto set = [&](const char* controller, const char* file, const std::string& value) {
+    return sys::write_at(find(controller)->parent.get(), path_in(id, file).c_str(), value);
+  };
+  CHECK_OK(set("memory", "memory.limit_in_bytes", cat(limits.memory_bytes)));
+  // Without swap accounting the file is missing; swappiness 0 then keeps the group out of swap.
+  auto memsw = set("memory", "memory.memsw.limit_in_bytes", cat(limits.memory_bytes));
+  if (!memsw && memsw.error().sys() != ENOENT && memsw.error().sys() != EOPNOTSUPP) return memsw;
+  CHECK_OK(set("memory", "memory.swappiness", "0"));
+  CHECK_OK(set("cpu", "cpu.cfs_quota_us", cat(cpu_quota_micros(limits))));
+  CHECK_OK(set("cpu", "cpu.shares", "512"));
+  CHECK_OK(set("pids", "pids.max", cat(limits.pids)));
+  if (io_device_.empty()) return Ok{};
+  for (const char* file : {"blkio.throttle.read_bps_device", "blkio.throttle.write_bps_device"})
+    CHECK_OK(set("blkio", file, cat(io_device_, " ", limits.io_bytes_per_second)));
+  for (const char* file : {"blkio.throttle.read_iops_device", "blkio.throttle.write_iops_device"})
+    CHECK_OK(set("blkio", file, cat(io_device_, " ", limits.io_operations_per_second)));
+  return Ok{};
+}
+
+Result<CgroupEntry> Cgroups::entry(std::string_view id) {
+  CgroupEntry entry;
+  TRY(entry.v2, sys::open_at(v2_.parent.get(), std::string(id).c_str(), O_RDONLY | O_DIRECTORY));
+  for (auto& h : v1_) {
+    TRY(auto tasks, sys::open_at(h.parent.get(), path_in(id, "tasks").c_str(), O_WRONLY));
+    entry.tasks.push_back(std::move(tasks));
+  }
+  if (on_v2_) {
+    TRY(entry.oom_counter, sys::open_at(v2_.parent.get(), path_in(id, "memory.events").c_str(), O_RDONLY));
+    return entry;
+  }
+  int shared = ::fcntl(devices_tasks_.get(), F_DUPFD_CLOEXEC, 3);
+  if (shared < 0) return Error::from_errno("dup device group", errno);
+  entry.tasks.emplace_back(shared);
+  TRY(entry.oom_counter, sys::open_at(find("memory")->parent.get(), path_in(id, "memory.oom_control").c_str(), O_RDONLY));
+  return entry;
+}
+
+Result<> Cgroups::kill(std::string_view id) { return sys::write_at(v2_.parent.get(), path_in(id, "cgroup.kill").c_str(), "1"); }
+
+void Cgroups::hasten_death(std::string_view id) {
+  // Best effort: each line only speeds up what the kill already made certain.
+  auto set = [&](int parent, const char* file, const char* value) { (void)sys::write_at(parent, path_in(id, file).c_str(), value); };
+  if (on_v2_) {
+    set(v2_.parent.get(), "pids.max", "0");
+    set(v2_.parent.get(), "cpu.max", "max");
+    set(v2_.parent.get(), "cpu.weight", "1000");
+    return;
+  }
+  set(find("pids")->parent.get(), "pids.max", "0");
+  set(find("cpu")->parent.get(), "cpu.cfs_quota_us", "-1");
+  set(find("cpu")->parent.get(), "cpu.shares", "10240");
+}
+
+Result<> Cgroups::freeze(std::string_view id, bool frozen) {
+  return sys::write_at(v2_.parent.get(), path_in(id, "cgroup.freeze").c_str(), frozen ? "1" : "0");
+}
+
+bool Cgroups::frozen(std::string_view id) {
+  auto events = sys::read_at(v2_.parent.get(), path_in(id, "cgroup.events").c_str());
+  return events && sys::value_of(*events, "frozen") == 1;
+}
+
+bool Cgroups::populated(std::string_view id) {
+  auto events = sys::read_at(v2_.parent.get(), path_in(id, "cgroup.events").c_str());
+  return events && sys::value_of(*events, "populated") == 1;
+}
+
+Result<> Cgroups::remove(std::string_view id) {
+  std::string name(id);
+  auto remove_in = [&](const Hierarchy& h) -> Result<> {
+    if (::unlinkat(h.parent.get(), name.c_str(), AT_REMOVEDIR) != 0 && errno != ENOENT)
+      return Error::from_errno(cat("rmdir cgroup ", h.controller, " ", name), errno);
+    return Ok{};
+  };
+  for (const auto& h : v1_) CHECK_OK(remove_in(h));
+  return remove_in(v2_);
+}
+
+CgroupUsage Cgroups::usage(std::string_view id) {
+  CgroupUsage usage;
+  auto text = [&](const Hierarchy& h, const char* file) {
+    auto content = sys::read_at(h.parent.get(), path_in(id, file).c_str());
+    return content ? *std::move(content) : std::string();
+  };
+  auto number = [&](const Hierarchy& h, const char* file) {
+    auto content = text(h, file);
+    return parse_int<std::uint64_t>(split(content, '\n')[0]).value_or(0);
+  };
+  usage.cpu_nanos = sys::value_of(text(v2_, "cpu.stat"), "usage_usec") * 1000;
+  if (on_v2_) {
+    usage.memory_bytes = number(v2_, "memory.current");
+    usage.memory_peak_bytes = number(v2_, "memory.peak");
+    usage.memory_limit_bytes = number(v2_, "memory.max");
+    usage.pids = number(v2_, "pids.current");
+    usage.oom_kills = sys::value_of(text(v2_, "memory.events"), "oom_kill");
+    return usage;
+  }
+  auto& memory = *find("memory");
+  usage.memory_bytes = number(memory, "memory.usage_in_bytes");
+  usage.memory_peak_bytes = number(memory, "memory.max_usage_in_bytes");
+  usage.memory_limit_bytes = number(memory, "memory.limit_in_bytes");
+  usage.pids = number(*find("pids"), "pids.current");
+  usage.oom_kills = sys::value_of(text(memory, "memory.oom_control"), "oom_kill");
+  return usage;
+}
+
+std::vector<std::int32_t> Cgroups::pids(std::string_view id) {
+  std::vector<std::int32_t> pids;
+  auto text = sys::read_at(v2_.parent.get(), path_in(id, "cgroup.procs").c_str());
+  if (!text) return pids;
+  for (auto line : split(*text, '\n'))
+    if (auto pid = parse_int<std::int32_t>(line)) pids.push_back(*pid);
+  return pids;
+}
+
+Result<std::vector<std::string>> Cgroups::ids() {
+  std::set<std::string> all;
+  auto collect = [&](const Hierarchy& h) {
+    for (auto& id : child_ids(h.parent)) all.insert(std::move(id));
+  };
+  collect(v2_);
+  for (const auto& h : v1_) collect(h);
+  return std::vector<std::string>(all.begin(), all.end());
+}
+
+Result<> Cgroups::remove_parents() {
+  auto remove_from = [&](const Fd& root) -> Result<> {
+    if (root && ::unlinkat(root.get(), name_.c_str(), AT_REMOVEDIR) != 0 && errno != ENOENT)
+      return Error::from_errno("rmdir " + name_, errno);
+    return Ok{};
+  };
+  for (const auto& h : v1_) CHECK_OK(remove_from(h.root));
+  CHECK_OK(remove_from(devices_root_));
+  return remove_from(v2_.root);
+}
+
+}  // namespace osb::launch

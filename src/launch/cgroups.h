@@ -1,0 +1,78 @@
+// Cgroups of one host: which hierarchies there are, and the set of groups that holds one sandbox.
+//
+// Limits live where the host has its controllers (v2, or v1 hierarchies); kill and freeze always go through the
+// v2 hierarchy, because a task frozen by the v1 freezer survives SIGKILL. Every limit is written before the first
+// process is placed. Device access is decided once, on a group that all sandboxes share.
+#pragma once
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/fd.h"
+#include "base/result.h"
+#include "model/limits.h"
+
+namespace osb::launch {
+
+struct CgroupUsage {
+  std::uint64_t cpu_nanos = 0;
+  std::uint64_t memory_bytes = 0;
+  std::uint64_t memory_peak_bytes = 0;
+  std::uint64_t memory_limit_bytes = 0;
+  std::uint64_t pids = 0;
+  std::uint64_t oom_kills = 0;
+};
+
+// Where a new process puts itself: written by the child as "0" to each v1 `tasks` file (this skips the kernel's global
+// wait that `cgroup.procs` costs), or given to clone3 as the v2 group.
+struct CgroupEntry {
+  Fd v2;                  // directory, for CLONE_INTO_CGROUP
+  std::vector<Fd> tasks;  // v1, opened for writing
+  Fd oom_counter;         // readable; has a line "oom_kill N"
+};
+
+class Cgroups {
+ public:
+  // Finds the hierarchies, makes our parent group `opensandbox-<instance>` in each, sets up devices.
+  // `private_v2_mount` is a directory of ours where cgroup2 is mounted when the host has it nowhere.
+  static Result<Cgroups> open(const std::string& instance, const std::string& private_v2_mount);
+
+  bool controllers_on_v2() const { return on_v2_; }
+
+  Result<> make(std::string_view id);                         // fails if one of the groups exists already
+  Result<> limit(std::string_view id, const Limits& limits);  // before any process is inside
+  Result<CgroupEntry> entry(std::string_view id);
+  Result<> kill(std::string_view id);                 // SIGKILL to every process, now and in forks under way
+  void hasten_death(std::string_view id);             // no new pids, no throttling: a throttled group dies slowly
+  Result<> freeze(std::string_view id, bool frozen);  // asks; frozen() tells when it is done
+  bool frozen(std::string_view id);
+  bool populated(std::string_view id);
+  Result<> remove(std::string_view id);  // EBUSY error while a process is left
+  CgroupUsage usage(std::string_view id);
+  std::vector<std::int32_t> pids(std::string_view id);  // as this process sees them
+  Result<std::vector<std::string>> ids();               // groups that exist in any hierarchy
+  Result<> remove_parents();                            // when nothing is left of this instance
+
+ private:
+  struct Hierarchy {
+    std::string controller;  // "memory", "cpu", "pids", "blkio" on v1; "" on v2
+    Fd root;                 // the mount's top, for the parent's life
+    Fd parent;               // opensandbox-<instance>
+  };
+  Result<> open_v1(const std::vector<std::pair<std::string, std::string>>& mounts);
+  Result<> open_v2();
+  Result<> limit_v1(std::string_view id, const Limits& limits);
+  Result<> limit_v2(std::string_view id, const Limits& limits);
+  Hierarchy* find(std::string_view controller);
+
+  std::string name_;
+  bool on_v2_ = false;
+  Hierarchy v2_;
+  std::vector<Hierarchy> v1_;
+  Fd devices_tasks_;  // v1: the shared device group
+  Fd devices_root_;
+  std::string io_device_;  // "254:0": the block device below the state directory, empty when there is none
+};
+
+}  // namespace osb::launch

@@ -1,0 +1,37 @@
+// One connection of a client (serve, doctor): whole messages with descriptors over SOCK_SEQPACKET.
+#pragma once
+#include <cstddef>
+#include <optional>
+#include <string_view>
+
+#include "base/fd.h"
+#include "base/result.h"
+#include "model/launch_wire.h"
+
+namespace osb::launch {
+
+struct Received {
+  alignas(8) char bytes[wire::kMaxMessage];
+  std::size_t size = 0;
+  Fd descriptor;  // at most one; others are closed unseen
+};
+
+class Channel {
+ public:
+  explicit Channel(Fd socket) : socket_(std::move(socket)) {}
+  int fd() const { return socket_.get(); }
+  // false: nothing to read now. An error means the peer is gone or broke the rules; drop it.
+  Result<bool> receive(Received& into);
+  // A peer that does not read its answers is dropped rather than waited for.
+  Result<> send(const void* message, std::size_t size, int descriptor = -1);
+
+ private:
+  Fd socket_;
+};
+
+// Listens at `path` (0600); a stale file there is replaced.
+Result<Fd> listen_seqpacket(const std::string& path);
+// The peer's uid when it may command the launcher: root or `allowed_uid`.
+bool peer_is_allowed(int socket, unsigned allowed_uid);
+
+}  // namespace osb::launch

@@ -1,0 +1,206 @@
+// The parent's half of a create: every host object in order, each recorded or derivable before it is made. The other
+// half is enter(), inside the new process. Whatever fails, teardown undoes the same way as for a sandbox that lived.
+#include <fcntl.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/un.h>
+
+#include <cerrno>
+#include <csignal>
+#include <cstring>
+
+#include "base/id.h"
+#include "base/log.h"
+#include "base/text.h"
+#include "launch/disk.h"
+#include "launch/enter.h"
+#include "launch/launcher.h"
+#include "sys/kernel_file.h"
+#include "sys/raw.h"
+
+namespace osb::launch {
+namespace {
+
+using wire::Step;
+
+// The launcher checks again what serve has checked: serve parses hostile input and is not trusted with the host.
+Result<std::vector<std::string>> layer_paths_of(const wire::CreateRequest& request, const Host& host) {
+  std::vector<std::string> paths;
+  for (std::uint32_t i = 0; i < request.layer_count; ++i) {
+    std::string_view digest(request.layers[i].hex, sizeof request.layers[i].hex);
+    if (digest.find_first_not_of("0123456789abcdef") != std::string_view::npos) return Error(Errc::invalid_argument, "layer name");
+    paths.push_back(host.layer_path(digest));
+  }
+  return paths;
+}
+
+Result<> check(const wire::CreateRequest& request) {
+  const auto& l = request.limits;
+  auto refuse = [](const char* what) { return Error(Errc::invalid_argument, what, EINVAL); };
+  if (request.layer_count == 0 || request.layer_count > wire::kMaxLayers) return refuse("layer count");
+  if (l.memory_bytes < (1u << 20) || l.cpu_millis < 10 || l.pids < 2 || l.disk_bytes < (64u << 10) || l.disk_inodes < 16)
+    return refuse("limits");
+  if (l.io_bytes_per_second == 0 || l.io_operations_per_second == 0) return refuse("io limits");
+  if (request.policy.user > UserMode::root || request.policy.syscalls > SyscallProfile::permissive ||
+      request.policy.root > RootMode::writable)
+    return refuse("policy");
+  return Ok{};
+}
+
+Result<Fd> listen_at(const std::string& directory, const std::string& id, unsigned owner) {
+  Fd socket(::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
+  TRY(auto dir, sys::open_dir(directory));
+  if (!socket) return Error::from_errno("socket", errno);
+  sockaddr_un address{};
+  address.sun_family = AF_UNIX;
+  // Through the directory's descriptor the name fits whatever the length of the run directory.
+  std::string path = cat("/proc/self/fd/", dir.get(), "/", id, ".sock");
+  std::memcpy(address.sun_path, path.data(), path.size());
+  if (::bind(socket.get(), reinterpret_cast<sockaddr*>(&address), sizeof address) != 0) return Error::from_errno("bind", errno);
+  if (owner != 0 && ::fchownat(dir.get(), (id + ".sock").c_str(), owner, 0, AT_SYMLINK_NOFOLLOW) != 0)
+    return Error::from_errno("chown socket", errno);
+  if (::listen(socket.get(), 128) != 0) return Error::from_errno("listen", errno);
+  return socket;
+}
+
+// The sandbox's first process: in its v2 group and its own pid, mount, ipc and uts namespaces from its first instruction.
+Result<> clone_into(const EnterPlan& plan, std::int32_t& pid, Fd& pidfd) {
+  int raw_pidfd = -1;
+  clone_args args{};
+  args.flags = CLONE_NEWPID | CLONE_NEWNS | CLONE_NEWIPC | CLONE_NEWUTS | CLONE_PIDFD | CLONE_INTO_CGROUP;
+  args.exit_signal = SIGCHLD;
+  args.pidfd = reinterpret_cast<std::uint64_t>(&raw_pidfd);
+  args.cgroup = static_cast<std::uint64_t>(plan.cgroup->v2.get());
+  int child = sys::raw::clone3(args);
+  if (child == 0) enter(plan);
+  if (child < 0) return Error::from_errno("clone3", errno);
+  pid = child;
+  pidfd = Fd(raw_pidfd);
+  return Ok{};
+}
+
+}  // namespace
+
+void Launcher::create(const Pending& to, const wire::CreateRequest& request, Fd setup) {
+  std::string id(request.id.text, ::strnlen(request.id.text, sizeof request.id.text));
+  wire::CreateReply refused;
+  refused.head.seq = to.seq;
+  refused.failed = Step::validate;
+  refused.sys = EINVAL;
+  if (!is_id_text(id) || !setup || stopping_) return reply(to, &refused, sizeof refused);
+  auto [at, fresh] = sandboxes_.try_emplace(id);
+  refused.sys = EEXIST;
+  if (!fresh) return reply(to, &refused, sizeof refused);
+  Sandbox& sandbox = at->second;
+  sandbox.id = id;
+  sandbox.create = to;
+  sandbox.deadline = request.deadline_boot_nanos;
+  auto begun = begin_create(sandbox, request, setup);
+  if (begun) return;
+  sandbox.failed_errno = begun.error().sys();
+  sandbox.failed_detail = begun.error().what();
+  kill(sandbox, wire::Cause::destroyed);
+}
+
+Result<> Launcher::begin_create(Sandbox& sandbox, const wire::CreateRequest& request, const Fd& setup) {
+  // `failed` names the step under way; it is cleared when execd reports that it is ready.
+  auto step = [&](Step next) -> Result<> {
+    sandbox.failed = next;
+    if (options_.die_at == next) ::raise(SIGKILL);
+    if (options_.fail_at == next) return Error::from_errno("injected", ECANCELED);
+    return Ok{};
+  };
+  CHECK_OK(step(Step::validate));
+  CHECK_OK(check(request));
+  EnterPlan plan;
+  plan.host = &host_;
+  plan.policy = request.policy;
+  plan.limits = request.limits;
+  plan.host_view = request.host_view != 0;
+  plan.hostname = "sbx-" + sandbox.id.substr(0, 8);
+  plan.machine_id = random_hex(16);
+  plan.setup = setup.get();
+  plan.fail_at = options_.fail_at;
+  plan.die_at = options_.die_at;
+  TRY(plan.layer_paths, layer_paths_of(request, host_));
+  TRY(plan.shape, host_.shape(request.limits));
+
+  CHECK_OK(step(Step::user_namespace));
+  TRY(auto identity, parts_.take_identity());
+  sandbox.range = identity.range;
+  sandbox.has_range = true;
+  plan.first_id = identity.first_id();
+  plan.user_namespace = identity.user_namespace.get();
+
+  CHECK_OK(step(Step::ledger));
+  sandbox.recorded = true;
+  CHECK_OK(ledger_.add({sandbox.id, sandbox.range, sandbox.deadline, boot_id_}));
+
+  CHECK_OK(step(Step::network_namespace));
+  TRY(auto network, parts_.take_network());
+  plan.network_namespace = network.get();
+
+  CHECK_OK(step(Step::cgroup));
+  CHECK_OK(groups_.make(sandbox.id));
+  sandbox.groups_made = true;
+  CHECK_OK(step(Step::cgroup_limits));
+  CHECK_OK(groups_.limit(sandbox.id, request.limits));
+  TRY(auto entry, groups_.entry(sandbox.id));
+  plan.cgroup = &entry;
+
+  CHECK_OK(step(Step::disk));
+  plan.disk_image = request.limits.disk_bytes > kLargestMemoryStore;
+  if (plan.disk_image) {
+    TRY(plan.disk_template, disk_template(host_.disks_path(), request.limits.disk_bytes, request.limits.disk_inodes));
+  }
+
+  CHECK_OK(step(Step::listener));
+  TRY(auto listener, listen_at(options_.host.run_dir + "/sandboxes", sandbox.id, options_.allowed_uid));
+  plan.listener = listener.get();
+  int ends[2];
+  if (::pipe2(ends, O_CLOEXEC) != 0) return Error::from_errno("pipe", errno);
+  sandbox.report = Fd(ends[0]);
+  Fd report_end(ends[1]);
+  plan.report = report_end.get();
+
+  CHECK_OK(step(Step::clone));
+  CHECK_OK(clone_into(plan, sandbox.pid, sandbox.pidfd));
+  CHECK_OK(watch(sandbox.pidfd.get(), {.what = Watched::pid, .client = 0, .id = sandbox.id}));
+  CHECK_OK(watch(sandbox.report.get(), {.what = Watched::report, .client = 0, .id = sandbox.id}));
+  if (sandbox.deadline != 0) schedule(sandbox.deadline, Chore::deadline, sandbox.id);
+  return Ok{};
+}
+
+void Launcher::read_report(Sandbox& sandbox) {
+  wire::ChildReport report{Step::exec, EPIPE};  // an end without a word: it died
+  bool whole = ::read(sandbox.report.get(), &report, sizeof report) == sizeof report;
+  unwatch(sandbox.report.get());
+  sandbox.report.reset();
+  if (sandbox.phase == Phase::dying) return;
+  if (!whole) report = {Step::exec, EPIPE};
+  sandbox.failed = report.step;
+  sandbox.failed_errno = report.sys;
+  if (report.step == Step::none) {
+    sandbox.phase = Phase::live;
+    return answer_create(sandbox);
+  }
+  sandbox.failed_detail = cat(wire::name_of(report.step), ": ", std::strerror(report.sys));
+  kill(sandbox, wire::Cause::destroyed);
+}
+
+void Launcher::answer_create(Sandbox& sandbox) {
+  if (!sandbox.create) return;
+  wire::CreateReply answer;
+  answer.head.seq = sandbox.create->seq;
+  answer.failed = sandbox.failed;
+  answer.sys = sandbox.failed_errno;
+  answer.pid = sandbox.pid;
+  answer.id_base = first_id_of(sandbox.range);
+  std::memcpy(answer.detail, sandbox.failed_detail.data(), std::min(sandbox.failed_detail.size(), sizeof answer.detail - 1));
+  Pending to = *std::exchange(sandbox.create, std::nullopt);
+  if (answer.failed != Step::none)
+    log::warn("create failed", {{"id", sandbox.id}, {"step", wire::name_of(answer.failed)}, {"error", sandbox.failed_detail}});
+  reply(to, &answer, sizeof answer);
+}
+
+}  // namespace osb::launch

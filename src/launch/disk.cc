@@ -1,0 +1,105 @@
+#include "launch/disk.h"
+
+#include <fcntl.h>
+#include <linux/loop.h>
+#include <spawn.h>
+#include <sys/ioctl.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstdio>
+
+#include "base/fd.h"
+#include "base/text.h"
+
+extern char** environ;
+
+namespace osb::launch {
+namespace {
+
+Result<> make_file_system(const std::string& path, std::uint64_t inodes) {
+  std::string count = cat(inodes);
+  const char* argv[] = {"mkfs.ext4", "-q",          "-F",         "-O",   "^has_journal", "-m", "0", "-E", "lazy_itable_init=1,nodiscard",
+                        "-N",        count.c_str(), path.c_str(), nullptr};
+  posix_spawn_file_actions_t actions;
+  ::posix_spawn_file_actions_init(&actions);
+  for (int fd : {0, 1, 2}) ::posix_spawn_file_actions_addopen(&actions, fd, "/dev/null", O_RDWR, 0);
+  pid_t pid = 0;
+  int error = ::posix_spawnp(&pid, "mkfs.ext4", &actions, nullptr, const_cast<char* const*>(argv), environ);
+  if (error != 0) error = ::posix_spawn(&pid, "/sbin/mkfs.ext4", &actions, nullptr, const_cast<char* const*>(argv), environ);
+  ::posix_spawn_file_actions_destroy(&actions);
+  if (error != 0) return Error::from_errno("start mkfs.ext4", error).with_hint("install e2fsprogs, or ask for at most 256 MiB of disk");
+  int status = 0;
+  while (::waitpid(pid, &status, 0) < 0 && errno == EINTR) {
+  }
+  if (!WIFEXITED(status) || WEXITSTATUS(status) != 0) return Error(Errc::internal, "mkfs.ext4 failed");
+  return Ok{};
+}
+
+// Copies only what holds data; the rest of the copy stays a hole.
+bool copy_sparse(int from, int to, off_t size) {
+  if (::ftruncate(to, size) != 0) return false;
+  for (off_t data = ::lseek(from, 0, SEEK_DATA); data >= 0 && data < size; data = ::lseek(from, data, SEEK_DATA)) {
+    off_t end = ::lseek(from, data, SEEK_HOLE);
+    if (end < 0) return false;
+    off_t out = data;
+    while (data < end) {
+      auto n = ::copy_file_range(from, &data, to, &out, static_cast<std::size_t>(end - data), 0);
+      if (n <= 0) return false;
+    }
+  }
+  return true;
+}
+
+int free_loop_device(int control, char* device, std::size_t device_size) {
+  int number = ::ioctl(control, LOOP_CTL_GET_FREE);
+  if (number < 0) return -1;
+  std::snprintf(device, device_size, "/dev/loop%d", number);
+  return ::open(device, O_RDWR | O_CLOEXEC);
+}
+
+}  // namespace
+
+Result<std::string> disk_template(const std::string& disks_dir, std::uint64_t bytes, std::uint64_t inodes) {
+  std::string path = cat(disks_dir, "/empty-", bytes, "-", inodes);
+  if (::access(path.c_str(), R_OK) == 0) return path;
+  std::string partial = path + ".partial";
+  ::unlink(partial.c_str());
+  Fd file(::open(partial.c_str(), O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0600));
+  if (!file) return Error::from_errno("create disk template", errno);
+  if (::ftruncate(file.get(), static_cast<off_t>(bytes)) != 0) return Error::from_errno("size disk template", errno);
+  auto made = make_file_system(partial, inodes);
+  if (made && ::rename(partial.c_str(), path.c_str()) != 0) made = Error::from_errno("keep disk template", errno);
+  if (!made) {
+    ::unlink(partial.c_str());
+    return std::move(made).error();
+  }
+  return path;
+}
+
+int attach_disk(const char* template_path, const char* disks_dir, char* device, std::size_t device_size) {
+  Fd original(::open(template_path, O_RDONLY | O_CLOEXEC));
+  Fd image(::open(disks_dir, O_TMPFILE | O_RDWR | O_CLOEXEC, 0600));
+  struct stat info{};
+  if (!original || !image || ::fstat(original.get(), &info) != 0 || !copy_sparse(original.get(), image.get(), info.st_size)) return -1;
+  Fd control(::open("/dev/loop-control", O_RDWR | O_CLOEXEC));
+  if (!control) return -1;
+  loop_config config{};
+  config.fd = static_cast<std::uint32_t>(image.get());
+  config.info.lo_flags = LO_FLAGS_AUTOCLEAR;
+  // Another sandbox may take the free device first; then the next one is tried.
+  for (int attempt = 0; attempt < 64; ++attempt) {
+    int loop = free_loop_device(control.get(), device, device_size);
+    if (loop < 0) return -1;
+    if (::ioctl(loop, LOOP_CONFIGURE, &config) == 0) return loop;
+    int error = errno;
+    ::close(loop);
+    errno = error;
+    if (error != EBUSY) return -1;
+  }
+  return -1;
+}
+
+}  // namespace osb::launch

@@ -1,0 +1,82 @@
+#include "launch/enter.h"
+
+#include <sys/prctl.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <csignal>
+
+#include "launch/mounts.h"
+#include "launch/privileges.h"
+
+namespace osb::launch {
+namespace {
+
+using wire::Step;
+
+// Carries one step out, or ends the process with the step's name and errno in the parent's hands. There is no
+// warning level here: a sandbox either has all of its walls or does not exist.
+class Steps {
+ public:
+  explicit Steps(const EnterPlan& plan) : plan_(plan), report_(plan.report) {}
+
+  template <class Act>
+  void must(Step step, Act act) {
+    if (plan_.die_at == step) ::raise(SIGKILL);
+    bool done = plan_.fail_at != step && act();
+    if (plan_.fail_at == step) errno = ECANCELED;
+    if (!done) die(step);
+  }
+  void report_on(int fd) { report_ = fd; }
+
+ private:
+  [[noreturn]] void die(Step step) {
+    wire::ChildReport report{step, errno};
+    [[maybe_unused]] auto n = ::write(report_, &report, sizeof report);
+    ::_exit(125);
+  }
+  const EnterPlan& plan_;
+  int report_;
+};
+
+}  // namespace
+
+void enter(const EnterPlan& plan) {
+  Steps steps(plan);
+  Mounts mounts(plan);
+  Privileges privileges(plan);
+  // A launcher that dies half-way takes a half-made sandbox with it; changing ids below clears this again.
+  ::prctl(PR_SET_PDEATHSIG, SIGKILL);
+
+  steps.must(Step::cgroup_attach, [&] { return privileges.join_cgroups(); });  // first: all that follows is accounted
+  steps.must(Step::cgroup_namespace, [&] { return privileges.leave_cgroup_view(); });
+  steps.must(Step::join_network, [&] { return privileges.join_network(); });
+  steps.must(Step::hostname, [&] { return privileges.set_hostname(); });
+  steps.must(Step::keyring, [&] { return privileges.new_keyring(); });
+
+  steps.must(Step::writable_layer, [&] { return mounts.writable_layer(); });
+  steps.must(Step::image_layers, [&] { return mounts.image_layers(); });
+  steps.must(Step::root_overlay, [&] { return mounts.root_overlay(); });
+  steps.must(Step::host_view, [&] { return mounts.host_view(); });
+  steps.must(Step::root_switch, [&] { return mounts.switch_root(); });  // from here host paths mean nothing
+  steps.must(Step::proc, [&] { return mounts.proc(); });
+  steps.must(Step::proc_masks, [&] { return mounts.proc_masks(); });
+  steps.must(Step::sys, [&] { return mounts.sys(); });
+  steps.must(Step::dev, [&] { return mounts.dev(); });
+  steps.must(Step::etc, [&] { return mounts.etc(); });
+  steps.must(Step::scratch, [&] { return mounts.scratch(); });
+
+  steps.must(Step::rlimits, [&] { return privileges.set_rlimits(); });
+  steps.must(Step::landlock_rules, [&] { return privileges.make_landlock_rules(); });
+  steps.must(Step::join_user, [&] { return privileges.become_agent(); });
+  steps.must(Step::capabilities, [&] { return privileges.drop_capabilities(); });
+  steps.must(Step::no_new_privs, [&] { return ::prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) == 0; });
+  steps.must(Step::landlock, [&] { return privileges.enter_landlock(); });  // needs no_new_privs
+  steps.must(Step::descriptors, [&] { return privileges.arrange_descriptors(); });
+  steps.report_on(kReportFd);
+  steps.must(Step::seccomp, [&] { return privileges.load_seccomp(); });  // last: it filters everything after it
+  steps.must(Step::exec, [&] { return privileges.become_execd(); });
+  ::_exit(125);
+}
+
+}  // namespace osb::launch

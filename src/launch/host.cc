@@ -1,0 +1,228 @@
+#include "launch/host.h"
+
+#include <fcntl.h>
+#include <sched.h>
+#include <sys/mman.h>
+#include <sys/mount.h>
+#include <sys/sendfile.h>
+#include <sys/stat.h>
+#include <sys/sysmacros.h>
+
+#include <algorithm>
+#include <cerrno>
+
+#include "base/text.h"
+#include "launch/device_filter.h"
+#include "launch/shape.h"
+#include "model/launch_wire.h"
+#include "sys/kernel_file.h"
+#include "sys/raw.h"
+
+namespace osb::launch {
+namespace {
+
+constexpr std::size_t kMaxShapes = 16;
+
+// The copy of the mount table that each sandbox starts from is paid for by every create, so it holds only what a create needs.
+Result<> enter_private_mounts(const HostOptions& options) {
+  if (::unshare(CLONE_NEWNS) != 0) return Error::from_errno("unshare mounts", errno);
+  if (::mount(nullptr, "/", nullptr, MS_REC | MS_PRIVATE, nullptr) != 0) return Error::from_errno("make mounts private", errno);
+  TRY(auto table, sys::read_file("/proc/self/mounts"));
+  std::vector<std::string> points;
+  for (auto line : split(table, '\n')) {
+    auto words = split(line, ' ');
+    if (words.size() > 1) points.emplace_back(words[1]);
+  }
+  auto holds = [](const std::string& path, const std::string& point) { return path == point || path.starts_with(point + "/"); };
+  auto needed = [&](const std::string& point) {
+    if (point == "/" || point == "/proc" || point == "/dev") return true;
+    // Everything at or below what the host image shows stays: a detached mount would uncover what lies under it.
+    if (holds(point, "/usr") || holds(point, "/bin") || holds(point, "/lib")) return true;
+    return holds(options.run_dir, point) || holds(options.data_dir, point);
+  };
+  for (auto point = points.rbegin(); point != points.rend(); ++point)
+    if (!needed(*point)) ::umount2(point->c_str(), MNT_DETACH);
+  return Ok{};
+}
+
+Result<> write_tree(int dir, const std::string& top, const std::vector<TextFile>& files) {
+  CHECK_OK(sys::make_dir_at(dir, top.c_str(), 0755));
+  for (const auto& file : files) {
+    std::string path = top + "/" + file.path;
+    for (auto at = path.find('/', top.size() + 1); at != std::string::npos; at = path.find('/', at + 1))
+      CHECK_OK(sys::make_dir_at(dir, path.substr(0, at).c_str(), 0755));
+    CHECK_OK(sys::write_new_file(dir, path.c_str(), file.content, 0444));
+  }
+  return Ok{};
+}
+
+std::vector<const char*> existing_in_proc(const std::vector<const char*>& names) {
+  std::vector<const char*> found;
+  for (const char* name : names)
+    if (::access(cat("/proc/", name).c_str(), F_OK) == 0) found.push_back(name);
+  return found;
+}
+
+std::vector<HostDirectory> find_host_directories() {
+  std::vector<HostDirectory> found;
+  for (const char* name : {"usr", "bin", "sbin", "lib", "lib32", "lib64", "libx32"}) {
+    struct stat info{};
+    std::string path = cat("/", name);
+    if (::lstat(path.c_str(), &info) == 0 && S_ISDIR(info.st_mode)) found.push_back({path, name});
+  }
+  return found;
+}
+
+}  // namespace
+
+Result<Host> Host::prepare(const HostOptions& options) {
+  Host host;
+  host.options_ = options;
+  host.landlock_abi_ = sys::raw::landlock_abi();
+  if (host.landlock_abi_ < 1)
+    return Error(Errc::unavailable, "this kernel has no Landlock").with_hint("boot with lsm=landlock,... (Linux 5.13 or later)");
+  TRY(auto last, sys::read_file("/proc/sys/kernel/cap_last_cap", 64));
+  host.last_capability_ = parse_int<int>(split(last, '\n')[0]).value_or(40);
+  TRY(host.dev_null_, sys::open_at(AT_FDCWD, "/dev/null", O_RDWR));
+  CHECK_OK(host.seal_execd());
+  CHECK_OK(host.compile_filters());
+  host.list_proc();
+  host.host_directories_ = find_host_directories();
+  CHECK_OK(sys::make_dirs(options.data_dir, 0700));
+  CHECK_OK(host.build_scaffold());
+  CHECK_OK(enter_private_mounts(options));
+  CHECK_OK(host.build_work_dir());
+  return host;
+}
+
+Result<> Host::build_work_dir() {
+  work_dir_ = options_.run_dir + "/work";
+  CHECK_OK(sys::make_dirs(work_dir_, 0700));
+  if (::mount("opensandbox", work_dir_.c_str(), "tmpfs", MS_NOSUID | MS_NOEXEC, "mode=0755,size=64m") != 0)
+    return Error::from_errno("mount work tmpfs", errno);
+  TRY(work_, sys::open_at(AT_FDCWD, work_dir_.c_str(), O_RDONLY | O_DIRECTORY));
+  for (const char* name : {"store", "scratch", "mask", "shapes"}) CHECK_OK(sys::make_dir_at(work_.get(), name, 0755));
+  for (std::size_t i = 0; i <= wire::kMaxLayers + 1; ++i) CHECK_OK(sys::make_dir_at(work_.get(), cat("l", i).c_str(), 0755));
+  for (std::size_t i = 0; i < host_directories_.size(); ++i) CHECK_OK(sys::make_dir_at(work_.get(), cat("h", i).c_str(), 0755));
+  CHECK_OK(mount_memory("mask"));
+  CHECK_OK(sys::make_dir_at(work_.get(), "mask/empty", 0555));
+  CHECK_OK(sys::write_new_file(work_.get(), "mask/nothing", "", 0000));
+  CHECK_OK(make_read_only("mask"));
+  return build_dev();
+}
+
+// Clones of a mount inherit its flags: what is read-only here is read-only in every sandbox without another call.
+Result<> Host::mount_memory(const std::string& name) {
+  std::string path = work_dir_ + "/" + name;
+  if (::mount("opensandbox", path.c_str(), "tmpfs", MS_NOSUID | MS_NODEV | MS_NOEXEC, "mode=0755,size=1m") != 0)
+    return Error::from_errno("mount " + name, errno);
+  return Ok{};
+}
+
+Result<> Host::make_read_only(const std::string& name) {
+  std::string path = work_dir_ + "/" + name;
+  if (::mount(nullptr, path.c_str(), nullptr, MS_REMOUNT | MS_BIND | MS_RDONLY | MS_NOSUID | MS_NODEV | MS_NOEXEC, nullptr) != 0)
+    return Error::from_errno("seal " + name, errno);
+  return Ok{};
+}
+
+// Device nodes live on one tmpfs of ours; sandboxes see it read-only, and a node opens for writing all the same.
+Result<> Host::build_dev() {
+  CHECK_OK(sys::make_dir_at(work_.get(), "dev", 0755));
+  struct Node {
+    const char* name;
+    unsigned major, minor;
+  };
+  for (Node node :
+       {Node{"null", 1, 3}, Node{"zero", 1, 5}, Node{"full", 1, 7}, Node{"random", 1, 8}, Node{"urandom", 1, 9}, Node{"tty", 5, 0}}) {
+    std::string path = cat("dev/", node.name);
+    if (::mknodat(work_.get(), path.c_str(), S_IFCHR | 0666, makedev(node.major, node.minor)) != 0)
+      return Error::from_errno("mknod " + path, errno);
+    if (::fchmodat(work_.get(), path.c_str(), 0666, 0) != 0) return Error::from_errno("chmod " + path, errno);
+  }
+  for (const char* dir : {"dev/pts", "dev/shm", "dev/mqueue"}) CHECK_OK(sys::make_dir_at(work_.get(), dir, 0755));
+  struct Link {
+    const char* target;
+    const char* name;
+  };
+  for (Link link : {Link{"/proc/self/fd", "dev/fd"}, Link{"/proc/self/fd/0", "dev/stdin"}, Link{"/proc/self/fd/1", "dev/stdout"},
+                    Link{"/proc/self/fd/2", "dev/stderr"}, Link{"pts/ptmx", "dev/ptmx"}})
+    if (::symlinkat(link.target, work_.get(), link.name) != 0) return Error::from_errno(cat("symlink ", link.name), errno);
+  return Ok{};
+}
+
+// The topmost layer of every root. Its real directories and files hide whatever an image put at these names, so a
+// mount target is never a symlink of the image's choosing.
+Result<> Host::build_scaffold() {
+  std::string top = scaffold_path();
+  CHECK_OK(sys::make_dirs(top, 0755));
+  TRY(auto dir, sys::open_at(AT_FDCWD, top.c_str(), O_RDONLY | O_DIRECTORY));
+  for (const char* name : {"proc", "sys", "dev", "tmp", "var", "var/tmp", "run", "etc", "workspace", "home", "home/user"})
+    CHECK_OK(sys::make_dir_at(dir.get(), name, 0755));
+  for (const char* name : {"etc/hosts", "etc/resolv.conf", "etc/hostname", "etc/machine-id"}) {
+    auto made = sys::write_new_file(dir.get(), name, "", 0444);
+    if (!made && made.error().sys() != EEXIST) return made;
+  }
+  return sys::make_dirs(disks_path(), 0700);
+}
+
+// A sealed copy: no process, however it got hold of /proc/<pid>/exe, can change what the next sandbox runs.
+Result<> Host::seal_execd() {
+  TRY(auto file, sys::open_at(AT_FDCWD, options_.execd.c_str(), O_RDONLY));
+  struct stat info{};
+  if (::fstat(file.get(), &info) != 0) return Error::from_errno("stat execd", errno);
+  execd_ = Fd(::memfd_create("execd", MFD_CLOEXEC | MFD_ALLOW_SEALING));
+  if (!execd_) return Error::from_errno("memfd_create", errno);
+  for (off_t at = 0; at < info.st_size;) {
+    auto n = ::sendfile(execd_.get(), file.get(), &at, static_cast<std::size_t>(info.st_size - at));
+    if (n <= 0) return Error::from_errno("copy execd", errno);
+  }
+  if (::fcntl(execd_.get(), F_ADD_SEALS, F_SEAL_WRITE | F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL) != 0)
+    return Error::from_errno("seal execd", errno);
+  // Executing needs a descriptor without write access: exec of a file open for writing is ETXTBSY.
+  TRY(execd_, sys::open_at(AT_FDCWD, cat("/proc/self/fd/", execd_.get()).c_str(), O_RDONLY));
+  return Ok{};
+}
+
+Result<> Host::compile_filters() {
+  for (auto profile : {SyscallProfile::minimal, SyscallProfile::standard, SyscallProfile::permissive}) {
+    TRY(auto filter, compile_filter(profile));
+    filters_.push_back(std::move(filter));
+  }
+  for (const auto& filter : filters_) programs_.push_back(filter.program());
+  return Ok{};
+}
+
+void Host::list_proc() {
+  proc_masks_ = existing_in_proc(masked_proc_files());
+  proc_dir_masks_ = existing_in_proc(masked_proc_dirs());
+  proc_read_only_ = existing_in_proc(read_only_proc_dirs());
+}
+
+void Host::forget_oldest_shape() {
+  auto oldest = shapes_.find(shape_order_.front());
+  std::string path = work_dir_ + "/" + oldest->second;
+  ::umount2(path.c_str(), MNT_DETACH);
+  ::rmdir(path.c_str());
+  shapes_.erase(oldest);
+  shape_order_.pop_front();
+}
+
+Result<std::string> Host::shape(const Limits& limits) {
+  if (auto known = shapes_.find(limits); known != shapes_.end()) return known->second;
+  // Clients choose limits freely, so only the latest shapes are kept. Each is a file system of its own: forgetting one
+  // takes nothing away from the sandboxes that have it mounted.
+  if (shapes_.size() >= kMaxShapes) forget_oldest_shape();
+  std::string top = cat("shapes/", next_shape_++);
+  CHECK_OK(sys::make_dir_at(work_.get(), top.c_str(), 0755));
+  CHECK_OK(mount_memory(top));
+  CHECK_OK(write_tree(work_.get(), top + "/proc", proc_files(limits)));
+  CHECK_OK(write_tree(work_.get(), top + "/sys", sys_files(limits)));
+  CHECK_OK(write_tree(work_.get(), top + "/etc", etc_files()));
+  CHECK_OK(make_read_only(top));
+  shape_order_.push_back(limits);
+  shapes_.emplace(limits, top);
+  return top;
+}
+
+}  // namespace osb::launch

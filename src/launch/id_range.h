@@ -1,0 +1,43 @@
+// Host id ranges: 65,536 ids a sandbox, never host uid 0, never shared by two live sandboxes of one host.
+//
+// Ranges are taken from the host in blocks of 64, each block marked by a file that names its instance, so that
+// several daemons (a private one for a single `run`, say) never meet. Inside an instance ranges rotate first-in-first-out.
+#pragma once
+#include <cstdint>
+#include <deque>
+#include <set>
+#include <string>
+
+#include "base/fd.h"
+#include "base/result.h"
+
+namespace osb::launch {
+
+inline constexpr std::uint32_t kFirstHostId = 0x40000000;
+inline constexpr std::uint32_t kIdsPerRange = 65536;
+inline constexpr std::uint32_t kRangesPerBlock = 64;
+inline constexpr std::uint32_t kBlocks = 256;  // the last range ends at 0x7FFFFFFF
+
+constexpr std::uint32_t first_id_of(std::uint32_t range) { return kFirstHostId + range * kIdsPerRange; }
+
+class IdRanges {
+ public:
+  // Re-takes the blocks that are marked with this instance's name already.
+  static Result<IdRanges> open(const std::string& directory, const std::string& instance);
+
+  Result<std::uint32_t> take();             // Errc::exhausted when the host has no block left
+  void give_back(std::uint32_t range);      // only after no process, mount or file with these ids is left
+  Result<> mark_used(std::uint32_t range);  // found in the ledger at start-up
+  void release_blocks();                    // when the instance ends for good
+
+ private:
+  Result<> take_block();
+  void add_block(std::uint32_t block);
+
+  Fd dir_;
+  std::string instance_;
+  std::set<std::uint32_t> blocks_;
+  std::deque<std::uint32_t> free_;
+};
+
+}  // namespace osb::launch

@@ -1,0 +1,306 @@
+#include "launch/launcher.h"
+
+#include <fcntl.h>
+#include <sys/epoll.h>
+#include <sys/file.h>
+#include <sys/socket.h>
+#include <sys/timerfd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+
+#include "base/clock.h"
+#include "base/log.h"
+#include "base/text.h"
+#include "sys/kernel_file.h"
+
+namespace osb::launch {
+namespace {
+
+constexpr std::size_t kMaxClients = 16;
+
+std::optional<std::string> id_of(const wire::Key& key) {
+  std::string_view text(key.text, ::strnlen(key.text, sizeof key.text));
+  if (!is_id_text(text)) return std::nullopt;
+  return std::string(text);
+}
+
+// A request of fixed layout, or nothing when the client sent fewer bytes than it takes.
+template <class Request>
+const Request* as(const Received& message) {
+  return message.size >= sizeof(Request) ? reinterpret_cast<const Request*>(message.bytes) : nullptr;
+}
+
+// One launcher an instance: the lock is the proof, and falls with the process.
+Result<Fd> take_lock(const std::string& run_dir) {
+  TRY(auto lock, sys::open_at(AT_FDCWD, (run_dir + "/lock").c_str(), O_RDWR | O_CREAT, 0600));
+  if (::flock(lock.get(), LOCK_EX | LOCK_NB) != 0)
+    return Error(Errc::conflict, "another launcher runs this instance").with_hint("stop it, or choose another --instance");
+  return lock;
+}
+
+}  // namespace
+
+Launcher::Launcher(LauncherOptions options, Host host, Cgroups groups, Ledger ledger, IdRanges ranges)
+    : options_(std::move(options)),
+      host_(std::move(host)),
+      groups_(std::move(groups)),
+      ledger_(std::move(ledger)),
+      ranges_(std::move(ranges)),
+      parts_(ranges_, options_.pool),
+      boot_id_(current_boot_id()) {}
+
+Result<std::unique_ptr<Launcher>> Launcher::start(const LauncherOptions& options) {
+  const auto& host_options = options.host;
+  CHECK_OK(sys::make_dirs(host_options.run_dir, 0700));
+  TRY(auto lock, take_lock(host_options.run_dir));
+  if (options.private_instance) {
+    auto marked = sys::write_new_file(AT_FDCWD, (host_options.run_dir + "/private").c_str(), "", 0600);
+    if (!marked && marked.error().sys() != EEXIST) return std::move(marked).error();
+  }
+  auto run_root = host_options.run_dir.substr(0, host_options.run_dir.rfind('/'));
+  sweep_dead_private_instances(run_root, host_options.ranges_dir, host_options.instance);
+  TRY(auto groups, Cgroups::open(host_options.instance, host_options.run_dir + "/cgroup2"));
+  TRY(auto host, Host::prepare(host_options));
+  TRY(auto ledger, Ledger::open(host_options.run_dir + "/ledger"));
+  TRY(auto ranges, IdRanges::open(host_options.ranges_dir, host_options.instance));
+  CHECK_OK(sys::make_dirs(host_options.run_dir + "/sandboxes", 0700));
+  std::unique_ptr<Launcher> launcher(new Launcher(options, std::move(host), std::move(groups), std::move(ledger), std::move(ranges)));
+  launcher->lock_ = std::move(lock);
+  CHECK_OK(launcher->listen());
+  CHECK_OK(launcher->adopt());
+  return launcher;
+}
+
+Result<> Launcher::listen() {
+  epoll_ = Fd(::epoll_create1(EPOLL_CLOEXEC));
+  timer_ = Fd(::timerfd_create(CLOCK_BOOTTIME, TFD_CLOEXEC | TFD_NONBLOCK));
+  if (!epoll_ || !timer_) return Error::from_errno("epoll", errno);
+  CHECK_OK(watch(timer_.get(), {.what = Watched::timer, .client = 0, .id = {}}));
+  TRY(listener_, listen_seqpacket(options_.host.run_dir + "/launch.sock"));
+  return watch(listener_.get(), {.what = Watched::listener, .client = 0, .id = {}});
+}
+
+Result<> Launcher::watch(int fd, Watch what) {
+  epoll_event event{};
+  event.events = EPOLLIN;
+  event.data.fd = fd;
+  if (::epoll_ctl(epoll_.get(), EPOLL_CTL_ADD, fd, &event) != 0) return Error::from_errno("epoll add", errno);
+  watches_.insert_or_assign(fd, std::move(what));
+  return Ok{};
+}
+
+// Before the descriptor is closed: processes under way hold copies that would keep the registration alive.
+void Launcher::unwatch(int fd) {
+  ::epoll_ctl(epoll_.get(), EPOLL_CTL_DEL, fd, nullptr);
+  watches_.erase(fd);
+}
+
+bool Launcher::finished() const {
+  bool abandoned = options_.private_instance && had_client_ && clients_.empty();
+  return (stopping_ || abandoned) && sandboxes_.empty();
+}
+
+Result<> Launcher::run() {
+  while (!finished()) {
+    if (options_.private_instance && had_client_ && clients_.empty()) destroy_all(wire::Cause::destroyed);
+    epoll_event events[64];
+    // The pool fills while nothing waits for us: first a look without waiting, then one part, then another look.
+    int n = ::epoll_wait(epoll_.get(), events, 64, 0);
+    if (n == 0 && !parts_.refill_one()) n = ::epoll_wait(epoll_.get(), events, 64, -1);
+    if (n < 0 && errno != EINTR) return Error::from_errno("epoll_wait", errno);
+    for (int i = 0; i < n; ++i) {
+      auto found = watches_.find(events[i].data.fd);
+      if (found == watches_.end()) continue;  // closed by an earlier event of this round
+      Watch copy = found->second;
+      on_ready(copy);
+    }
+  }
+  leave_nothing();
+  return Ok{};
+}
+
+void Launcher::on_ready(const Watch& watch) {
+  switch (watch.what) {
+    case Watched::listener: return accept_client();
+    case Watched::client: return read_client(watch.client);
+    case Watched::timer: return run_due_chores();
+    case Watched::report:
+      if (auto* sandbox = find(watch.id)) read_report(*sandbox);
+      return;
+    case Watched::pid:
+      if (auto* sandbox = find(watch.id)) on_pid_exit(*sandbox);
+      return;
+  }
+}
+
+void Launcher::accept_client() {
+  Fd socket(::accept4(listener_.get(), nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK));
+  if (!socket || clients_.size() >= kMaxClients || !peer_is_allowed(socket.get(), options_.allowed_uid)) return;
+  auto number = next_client_++;
+  int fd = socket.get();
+  clients_.emplace(number, Channel(std::move(socket)));
+  had_client_ = true;
+  if (auto watched = watch(fd, {.what = Watched::client, .client = number, .id = {}}); !watched) clients_.erase(number);
+}
+
+void Launcher::read_client(std::uint64_t client) {
+  static Received message;  // large; one thread uses it, one message at a time
+  for (int i = 0; i < 64; ++i) {
+    auto found = clients_.find(client);
+    if (found == clients_.end()) return;
+    auto got = found->second.receive(message);
+    if (!got) return drop_client(client);
+    if (!*got) return;
+    dispatch(client, message);
+  }
+}
+
+void Launcher::drop_client(std::uint64_t client) {
+  auto found = clients_.find(client);
+  if (found == clients_.end()) return;
+  unwatch(found->second.fd());
+  clients_.erase(found);
+}
+
+void Launcher::dispatch(std::uint64_t client, Received& message) {
+  const auto* head = as<wire::Head>(message);
+  if (head == nullptr || head->version != wire::kVersion) return drop_client(client);
+  Pending to{client, head->seq};
+  auto of_sandbox = [&](auto act) {
+    const auto* request = as<wire::SandboxRequest>(message);
+    auto* sandbox = request == nullptr ? nullptr : find(request->id);
+    if (sandbox == nullptr || sandbox->phase == Phase::dying) return reply_status(to, head->op, ENOENT);
+    act(*sandbox);
+  };
+  switch (head->op) {
+    case wire::Op::hello: {
+      wire::HelloReply hello;
+      hello.head.seq = to.seq;
+      hello.pid = static_cast<std::uint32_t>(::getpid());
+      hello.live = static_cast<std::uint32_t>(sandboxes_.size());
+      hello.cgroup_v2 = groups_.controllers_on_v2() ? 1 : 0;
+      hello.landlock_abi = static_cast<std::uint32_t>(host_.landlock_abi());
+      return reply(to, &hello, sizeof hello);
+    }
+    case wire::Op::create: {
+      constexpr std::size_t kWithoutLayers = sizeof(wire::CreateRequest) - sizeof(wire::CreateRequest::layers);
+      if (message.size < kWithoutLayers) return drop_client(client);
+      static wire::CreateRequest request;
+      request = {};
+      std::memcpy(&request, message.bytes, std::min(message.size, sizeof request));
+      if (message.size < kWithoutLayers + request.layer_count * sizeof(wire::Digest)) return drop_client(client);
+      return create(to, request, std::move(message.descriptor));
+    }
+    case wire::Op::destroy:
+      return of_sandbox([&](Sandbox& sandbox) {
+        kill(sandbox, wire::Cause::destroyed);
+        reply_status(to, wire::Op::destroy, 0);
+      });
+    case wire::Op::freeze: return of_sandbox([&](Sandbox& sandbox) { freeze(to, sandbox); });
+    case wire::Op::thaw: return of_sandbox([&](Sandbox& sandbox) { thaw(to, sandbox); });
+    case wire::Op::dial: return of_sandbox([&](Sandbox& sandbox) { dial(to, sandbox); });
+    case wire::Op::usage: return of_sandbox([&](Sandbox& sandbox) { usage(to, sandbox); });
+    case wire::Op::set_deadline:
+      if (const auto* request = as<wire::DeadlineRequest>(message)) return set_deadline(to, *request);
+      return drop_client(client);
+    case wire::Op::list:
+      if (const auto* request = as<wire::ListRequest>(message)) return list(to, *request);
+      return drop_client(client);
+    case wire::Op::stop: {
+      const auto* request = as<wire::StopRequest>(message);
+      if (request == nullptr) return drop_client(client);
+      if (request->destroy_all)
+        destroy_all(wire::Cause::destroyed);
+      else if (!sandboxes_.empty())
+        return reply_status(to, wire::Op::stop, EBUSY, "sandboxes are running");
+      stopping_ = true;
+      return reply_status(to, wire::Op::stop, 0);
+    }
+    case wire::Op::exited: break;
+  }
+  drop_client(client);
+}
+
+void Launcher::reply(const Pending& to, const void* message, std::size_t size, int descriptor) {
+  auto found = clients_.find(to.client);
+  if (found == clients_.end()) return;
+  if (auto sent = found->second.send(message, size, descriptor); !sent) drop_client(to.client);
+}
+
+void Launcher::reply_status(const Pending& to, wire::Op op, int sys, std::string_view detail, int descriptor) {
+  wire::StatusReply message;
+  message.head.op = op;
+  message.head.seq = to.seq;
+  message.sys = sys;
+  std::memcpy(message.detail, detail.data(), std::min(detail.size(), sizeof message.detail - 1));
+  reply(to, &message, sizeof message, descriptor);
+}
+
+void Launcher::broadcast(const void* message, std::size_t size) {
+  std::vector<std::uint64_t> gone;
+  for (auto& [number, channel] : clients_)
+    if (auto sent = channel.send(message, size); !sent) gone.push_back(number);
+  for (auto number : gone) drop_client(number);
+}
+
+Launcher::Sandbox* Launcher::find(const std::string& id) {
+  auto found = sandboxes_.find(id);
+  return found == sandboxes_.end() ? nullptr : &found->second;
+}
+
+Launcher::Sandbox* Launcher::find(const wire::Key& key) {
+  auto id = id_of(key);
+  return id ? find(*id) : nullptr;
+}
+
+void Launcher::schedule(std::uint64_t boot_nanos, Chore chore, const std::string& id) {
+  chores_.emplace(boot_nanos, Due{chore, id});
+  arm_timer();
+}
+
+void Launcher::arm_timer() {
+  itimerspec next{};
+  if (!chores_.empty()) {
+    // Zero would disarm: a chore that is already due fires at the first nanosecond instead.
+    auto at = std::max<std::uint64_t>(1, chores_.begin()->first);
+    next.it_value.tv_sec = static_cast<time_t>(at / 1'000'000'000);
+    next.it_value.tv_nsec = static_cast<long>(at % 1'000'000'000);
+  }
+  ::timerfd_settime(timer_.get(), TFD_TIMER_ABSTIME, &next, nullptr);
+}
+
+void Launcher::run_due_chores() {
+  std::uint64_t expirations = 0;
+  [[maybe_unused]] auto n = ::read(timer_.get(), &expirations, sizeof expirations);
+  auto now = static_cast<std::uint64_t>(boot_now_nanos());
+  while (!chores_.empty() && chores_.begin()->first <= now) {
+    Due due = chores_.begin()->second;
+    chores_.erase(chores_.begin());
+    auto* sandbox = find(due.id);
+    if (sandbox == nullptr) continue;
+    switch (due.chore) {
+      case Chore::deadline:
+        // A renewed sandbox has a later deadline by now; the old chore finds nothing to do.
+        if (sandbox->phase != Phase::dying && sandbox->deadline != 0 && sandbox->deadline <= now) kill(*sandbox, wire::Cause::expired);
+        break;
+      case Chore::hasten:
+        if (sandbox->phase == Phase::dying && sandbox->pid != 0) {
+          groups_.hasten_death(sandbox->id);
+          (void)groups_.kill(sandbox->id);
+          if (now - sandbox->killed_at > 10'000'000'000ull)
+            log::error("sandbox does not die", {{"id", sandbox->id}, {"pid", sandbox->pid}});
+          schedule(now + 100'000'000, Chore::hasten, sandbox->id);
+        }
+        break;
+      case Chore::retry_remove:
+        if (sandbox->phase == Phase::dying && sandbox->pid == 0) finish(*sandbox);
+        break;
+      case Chore::check_frozen: check_frozen(*sandbox); break;
+    }
+  }
+  arm_timer();
+}
+
+}  // namespace osb::launch

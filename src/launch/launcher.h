@@ -1,0 +1,156 @@
+// The launcher: one thread, one epoll loop. It makes, watches and ends the sandboxes of one instance.
+//
+// Requests come from clients on the seqpacket socket (model/launch_wire.h). Nothing here waits: a create goes on in the
+// new process while the loop serves others, a kill is answered when it is issued and finished when pid 1 is reaped.
+#pragma once
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+#include <unordered_map>
+
+#include "base/fd.h"
+#include "base/result.h"
+#include "launch/cgroups.h"
+#include "launch/channel.h"
+#include "launch/host.h"
+#include "launch/id_range.h"
+#include "launch/ledger.h"
+#include "launch/parts.h"
+
+namespace osb::launch {
+
+struct LauncherOptions {
+  HostOptions host;
+  bool private_instance = false;          // ends, with all sandboxes, when its last client has gone
+  unsigned allowed_uid = 0;               // may command us besides root
+  std::size_t pool = 8;                   // namespaces kept ready
+  wire::Step fail_at = wire::Step::none;  // fault injection for tests: this step of every create fails
+  wire::Step die_at = wire::Step::none;   // ... or the process that carries it out dies
+};
+
+class Launcher {
+ public:
+  static Result<std::unique_ptr<Launcher>> start(const LauncherOptions& options);
+  // Serves until stopped; 0 = ended on request.
+  Result<> run();
+
+ private:
+  enum class Phase { making, live, dying };
+
+  struct Pending {  // a request that is answered later
+    std::uint64_t client = 0;
+    std::uint64_t seq = 0;
+  };
+
+  struct Sandbox {
+    std::string id;
+    std::uint32_t range = 0;
+    Phase phase = Phase::making;
+    std::int32_t pid = 0;
+    Fd pidfd;
+    Fd report;  // while making
+    bool has_range = false;
+    bool recorded = false;  // in the ledger
+    bool groups_made = false;
+    bool usage_read = false;
+    bool frozen = false;
+    std::uint64_t deadline = 0;
+    std::optional<Pending> create;
+    std::optional<Pending> freeze;
+    wire::Step failed = wire::Step::none;
+    int failed_errno = 0;
+    std::string failed_detail;
+    wire::Cause cause = wire::Cause::unknown;
+    int status = 0;
+    std::uint64_t killed_at = 0;
+    CgroupUsage usage;  // read once, when it has ended
+  };
+
+  enum class Watched { listener, client, report, pid, timer };
+  struct Watch {
+    Watched what;
+    std::uint64_t client = 0;
+    std::string id;
+  };
+  enum class Chore { deadline, hasten, retry_remove, check_frozen };
+  struct Due {
+    Chore chore;
+    std::string id;
+  };
+
+  explicit Launcher(LauncherOptions options, Host host, Cgroups groups, Ledger ledger, IdRanges ranges);
+
+  // launcher.cc: the loop and the dispatch
+  Result<> listen();
+  Result<> watch(int fd, Watch watch);
+  void unwatch(int fd);
+  void on_ready(const Watch& watch);
+  void accept_client();
+  void read_client(std::uint64_t client);
+  void drop_client(std::uint64_t client);
+  void dispatch(std::uint64_t client, Received& message);
+  void reply(const Pending& to, const void* message, std::size_t size, int descriptor = -1);
+  void reply_status(const Pending& to, wire::Op op, int sys, std::string_view detail = {}, int descriptor = -1);
+  void broadcast(const void* message, std::size_t size);
+  void schedule(std::uint64_t boot_nanos, Chore chore, const std::string& id);
+  void run_due_chores();
+  void arm_timer();
+  Sandbox* find(const wire::Key& key);
+  Sandbox* find(const std::string& id);
+  bool finished() const;
+
+  // requests.cc: what a client may ask of an existing sandbox
+  void set_deadline(const Pending& to, const wire::DeadlineRequest& request);
+  void freeze(const Pending& to, Sandbox& sandbox);
+  void thaw(const Pending& to, Sandbox& sandbox);
+  void check_frozen(Sandbox& sandbox);
+  void dial(const Pending& to, Sandbox& sandbox);
+  void list(const Pending& to, const wire::ListRequest& request);
+  void usage(const Pending& to, Sandbox& sandbox);
+
+  // create.cc: the parent's half of the create list
+  void create(const Pending& to, const wire::CreateRequest& request, Fd setup);
+  Result<> begin_create(Sandbox& sandbox, const wire::CreateRequest& request, const Fd& setup);
+  void read_report(Sandbox& sandbox);
+  void answer_create(Sandbox& sandbox);
+
+  // teardown.cc: every way a sandbox ends
+  void kill(Sandbox& sandbox, wire::Cause cause);
+  void on_pid_exit(Sandbox& sandbox);
+  void finish(Sandbox& sandbox);
+  void destroy_all(wire::Cause cause);
+
+  // adopt.cc: what a launcher before us left
+  Result<> adopt();
+  void adopt_one(const LedgerRecord& record);
+  void remove_strays();
+  void leave_nothing();
+
+  std::string socket_path(std::string_view id) const { return options_.host.run_dir + "/sandboxes/" + std::string(id) + ".sock"; }
+
+  LauncherOptions options_;
+  Host host_;
+  Cgroups groups_;
+  Ledger ledger_;
+  IdRanges ranges_;
+  Parts parts_;
+  std::string boot_id_;
+  Fd lock_;
+  Fd epoll_;
+  Fd listener_;
+  Fd timer_;
+  std::unordered_map<int, Watch> watches_;
+  std::map<std::uint64_t, Channel> clients_;
+  std::uint64_t next_client_ = 1;
+  bool had_client_ = false;
+  bool stopping_ = false;
+  std::map<std::string, Sandbox, std::less<>> sandboxes_;
+  std::multimap<std::uint64_t, Due> chores_;
+};
+
+// Ends and removes every private instance whose launcher is dead; called by each launcher that starts.
+void sweep_dead_private_instances(const std::string& run_root, const std::string& ranges_dir, const std::string& own_instance);
+
+}  // namespace osb::launch

@@ -1,0 +1,292 @@
+#include "launch/mounts.h"
+
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstdio>
+#include <cstring>
+
+#include "launch/disk.h"
+#include "sys/raw.h"
+
+namespace osb::launch {
+namespace {
+
+namespace raw = sys::raw;
+
+constexpr std::uint64_t kBase = MOUNT_ATTR_NOSUID | MOUNT_ATTR_NODEV;
+constexpr std::uint64_t kNoExec = kBase | MOUNT_ATTR_NOEXEC;
+constexpr std::uint64_t kSealed = kNoExec | MOUNT_ATTR_RDONLY;
+constexpr const char* kScratchBytes = "268435456";  // 256 MiB, charged to the sandbox's memory limit
+constexpr const char* kScratchInodes = "65536";
+constexpr const char* kStaticProcFiles[] = {"cpuinfo", "meminfo", "stat", "loadavg", "uptime", "version", "filesystems"};
+
+// Text of a number on the stack; the kernel takes mount options as strings.
+struct Decimal {
+  char text[24];
+  explicit Decimal(std::uint64_t value) { std::snprintf(text, sizeof text, "%llu", static_cast<unsigned long long>(value)); }
+};
+
+int new_tmpfs(const char* bytes, const char* inodes, unsigned attributes) {
+  int fs = raw::fsopen("tmpfs");
+  if (fs < 0) return -1;
+  bool set = raw::fsconfig_string(fs, "source", "sandbox") == 0 && raw::fsconfig_string(fs, "size", bytes) == 0 &&
+             raw::fsconfig_string(fs, "nr_inodes", inodes) == 0 && raw::fsconfig_string(fs, "mode", "0755") == 0 &&
+             raw::fsconfig_create(fs) == 0;
+  int mount = set ? raw::fsmount(fs, attributes) : -1;
+  int error = errno;
+  ::close(fs);
+  errno = error;
+  return mount;
+}
+
+bool write_file_at(int dir, const char* name, const std::string& text) {
+  int fd = ::openat(dir, name, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0444);
+  if (fd < 0) return false;
+  bool written = ::write(fd, text.data(), text.size()) == static_cast<ssize_t>(text.size());
+  ::close(fd);
+  return written;
+}
+
+}  // namespace
+
+bool Mounts::own(int dir, const char* name, std::uint32_t inner_id, unsigned mode) {
+  if (::mkdirat(dir, name, 0700) != 0) return false;
+  auto id = plan_.first_id + inner_id;
+  return ::fchownat(dir, name, id, id, AT_SYMLINK_NOFOLLOW) == 0 && ::fchmodat(dir, name, mode, 0) == 0;
+}
+
+bool Mounts::writable_layer() {
+  if (::chdir(plan_.host->work_dir().c_str()) != 0) return false;
+  bool made = plan_.disk_image ? disk_store() : memory_store();
+  return made && fill_store() && fill_scratch();
+}
+
+bool Mounts::memory_store() {
+  int mount = new_tmpfs(Decimal(plan_.limits.disk_bytes).text, Decimal(plan_.limits.disk_inodes).text, kBase);
+  return mount >= 0 && raw::move_mount(mount, AT_FDCWD, "store") == 0;
+}
+
+bool Mounts::disk_store() {
+  char device[32];
+  int keep_open = attach_disk(plan_.disk_template.c_str(), plan_.host->disks_path().c_str(), device, sizeof device);
+  if (keep_open < 0) return false;
+  int fs = raw::fsopen("ext4");
+  bool set = fs >= 0 && raw::fsconfig_string(fs, "source", device) == 0 && raw::fsconfig_create(fs) == 0;
+  int mount = set ? raw::fsmount(fs, kBase) : -1;
+  return mount >= 0 && raw::move_mount(mount, AT_FDCWD, "store") == 0;
+}
+
+bool Mounts::fill_store() {
+  store_ = ::open("store", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+  if (store_ < 0) return false;
+  if (writable()) {
+    if (!own(store_, "upper", 0, 0755) || ::mkdirat(store_, "upper-work", 0700) != 0) return false;
+    for (std::size_t i = 0; plan_.host_view && i < plan_.host->host_directories().size(); ++i) {
+      char name[16];
+      std::snprintf(name, sizeof name, "upper-h%zu", i);
+      if (!own(store_, name, 0, 0755)) return false;
+      std::snprintf(name, sizeof name, "work-h%zu", i);
+      if (::mkdirat(store_, name, 0700) != 0) return false;
+    }
+  }
+  if (!own(store_, "workspace", owner(), 0755) || !own(store_, "home", owner(), 0755)) return false;
+  sources_[workspace] = raw::open_tree_clone(store_, "workspace");
+  sources_[home] = raw::open_tree_clone(store_, "home");
+  return sources_[workspace] >= 0 && sources_[home] >= 0;
+}
+
+bool Mounts::fill_scratch() {
+  int mount = new_tmpfs(kScratchBytes, kScratchInodes, kBase);
+  if (mount < 0 || raw::move_mount(mount, AT_FDCWD, "scratch") != 0) return false;
+  scratch_ = ::open("scratch", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+  if (scratch_ < 0) return false;
+  bool made = own(scratch_, "tmp", 0, 01777) && own(scratch_, "var-tmp", 0, 01777) && own(scratch_, "shm", 0, 01777) &&
+              own(scratch_, "run", owner(), 0755) && ::mkdirat(scratch_, "etc", 0755) == 0;
+  if (!made || !write_file_at(scratch_, "etc/hostname", plan_.hostname + "\n") ||
+      !write_file_at(scratch_, "etc/machine-id", plan_.machine_id + "\n"))
+    return false;
+  struct Taken {
+    Source as;
+    const char* path;
+  };
+  for (Taken source :
+       {Taken{tmp, "tmp"}, {var_tmp, "var-tmp"}, {shm, "shm"}, {run, "run"}, {hostname, "etc/hostname"}, {machine_id, "etc/machine-id"}}) {
+    sources_[source.as] = raw::open_tree_clone(scratch_, source.path);
+    if (sources_[source.as] < 0) return false;
+  }
+  return true;
+}
+
+bool Mounts::image_layers() {
+  auto mount_layer = [&](const char* path, const char* at) {
+    int tree = raw::open_tree_clone(AT_FDCWD, path);
+    if (tree < 0) return false;
+    // The layer keeps ids 0..65535 on disk and shows them as the sandbox's own range.
+    return raw::mount_setattr(tree, kBase | MOUNT_ATTR_RDONLY | MOUNT_ATTR_IDMAP, plan_.user_namespace) == 0 &&
+           raw::move_mount(tree, AT_FDCWD, at) == 0 && ::close(tree) == 0;
+  };
+  if (!mount_layer(plan_.host->scaffold_path().c_str(), "l0")) return false;
+  char at[16];
+  for (std::size_t i = 0; i < plan_.layer_paths.size(); ++i) {
+    std::snprintf(at, sizeof at, "l%zu", i + 1);
+    if (!mount_layer(plan_.layer_paths[i].c_str(), at)) return false;
+  }
+  for (std::size_t i = 0; plan_.host_view && i < plan_.host->host_directories().size(); ++i) {
+    std::snprintf(at, sizeof at, "h%zu", i);
+    if (!mount_layer(plan_.host->host_directories()[i].path.c_str(), at)) return false;
+  }
+  return true;
+}
+
+// An overlay even where nothing is writable: file locks on a plain bind would be shared between sandboxes.
+int Mounts::overlay(const char* lower, const char* upper, const char* work) {
+  int fs = raw::fsopen("overlay");
+  if (fs < 0) return -1;
+  bool set = raw::fsconfig_string(fs, "source", "root") == 0 && raw::fsconfig_string(fs, "lowerdir", lower) == 0;
+  if (set && writable()) {
+    // volatile: the layer dies with the sandbox, so nobody waits for it to reach a disk.
+    set = raw::fsconfig_string(fs, "upperdir", upper) == 0 && raw::fsconfig_string(fs, "workdir", work) == 0 &&
+          raw::fsconfig_flag(fs, "volatile") == 0;
+  }
+  int mount =
+      set && raw::fsconfig_create(fs) == 0 ? raw::fsmount(fs, static_cast<unsigned>(kBase | (writable() ? 0 : MOUNT_ATTR_RDONLY))) : -1;
+  int error = errno;
+  ::close(fs);
+  errno = error;
+  return mount;
+}
+
+bool Mounts::root_overlay() {
+  char lower[512] = "l0";
+  std::size_t used = 2;
+  for (std::size_t i = 1; i <= plan_.layer_paths.size(); ++i)
+    used += static_cast<std::size_t>(std::snprintf(lower + used, sizeof lower - used, ":l%zu", i));
+  root_ = overlay(lower, "store/upper", "store/upper-work");
+  return root_ >= 0;
+}
+
+bool Mounts::host_view() {
+  for (std::size_t i = 0; plan_.host_view && i < plan_.host->host_directories().size(); ++i) {
+    char lower[32];
+    char upper[32];
+    char work[32];
+    std::snprintf(lower, sizeof lower, "h%zu:mask/empty", i);
+    std::snprintf(upper, sizeof upper, "store/upper-h%zu", i);
+    std::snprintf(work, sizeof work, "store/work-h%zu", i);
+    host_[i] = overlay(lower, upper, work);
+    if (host_[i] < 0) return false;
+  }
+  return true;
+}
+
+// Everything that will be mounted from the launcher's own directories, while their paths still mean something.
+bool Mounts::take_sources() {
+  const Host& host = *plan_.host;
+  struct Taken {
+    Source as;
+    std::string path;
+  };
+  for (const Taken& source : {Taken{hosts, plan_.shape + "/etc/hosts"},
+                              {resolv_conf, plan_.shape + "/etc/resolv.conf"},
+                              {sys_tree, plan_.shape + "/sys"},
+                              {dev_tree, "dev"}}) {
+    sources_[source.as] = raw::open_tree_clone(AT_FDCWD, source.path.c_str());
+    if (sources_[source.as] < 0) return false;
+  }
+  std::size_t next = 0;
+  auto take = [&](const char* path) {
+    if (next == kMaxCovers) return errno = E2BIG, false;
+    covers_[next] = raw::open_tree_clone(AT_FDCWD, path);
+    return covers_[next++] >= 0;
+  };
+  for (std::size_t i = 0; i < host.proc_masks().size(); ++i)
+    if (!take("mask/nothing")) return false;
+  for (std::size_t i = 0; i < host.proc_dir_masks().size(); ++i)
+    if (!take("mask/empty")) return false;
+  for (const char* name : kStaticProcFiles)
+    if (!take((plan_.shape + "/proc/" + name).c_str())) return false;
+  return true;
+}
+
+// The new root is moved onto "/" and entered by chroot. Unlike pivot_root this does not visit every task of the host;
+// what lies beneath stays unreachable because no descriptor to it survives and the filter refuses chroot and mount calls.
+bool Mounts::switch_root() {
+  if (!take_sources()) return false;
+  if (raw::move_mount(root_, AT_FDCWD, "/") != 0 || ::fchdir(root_) != 0 || ::chroot(".") != 0 || ::chdir("/") != 0) return false;
+  for (std::size_t i = 0; plan_.host_view && i < plan_.host->host_directories().size(); ++i)
+    if (!attach(host_[i], plan_.host->host_directories()[i].name.c_str())) return false;
+  return true;
+}
+
+bool Mounts::attach(int mount, const char* target) {
+  int place = raw::openat2(AT_FDCWD, target, O_PATH | O_NOFOLLOW, RESOLVE_IN_ROOT | RESOLVE_NO_SYMLINKS | RESOLVE_NO_MAGICLINKS);
+  if (place < 0) return false;
+  bool done = raw::move_mount(mount, place, "") == 0;
+  int error = errno;
+  ::close(place);
+  errno = error;
+  return done;
+}
+
+bool Mounts::attach_clone(int from, const char* target, std::uint64_t attributes) {
+  return raw::mount_setattr(from, attributes) == 0 && attach(from, target);
+}
+
+bool Mounts::proc() {
+  int fs = raw::fsopen("proc");
+  if (fs < 0) return false;
+  // Processes of other users are invisible, execd's own among them; its group alone sees all, to end whole process trees.
+  bool set = raw::fsconfig_string(fs, "source", "proc") == 0 && raw::fsconfig_string(fs, "hidepid", "invisible") == 0 &&
+             raw::fsconfig_string(fs, "gid", Decimal(plan_.first_id + kAgentId).text) == 0 && raw::fsconfig_create(fs) == 0;
+  proc_ = set ? raw::fsmount(fs, static_cast<unsigned>(kNoExec)) : -1;
+  return proc_ >= 0 && attach(proc_, "proc");
+}
+
+bool Mounts::proc_masks() {
+  const Host& host = *plan_.host;
+  for (const char* name : host.proc_read_only()) {
+    int tree = raw::open_tree_clone(proc_, name);
+    if (tree < 0 || raw::mount_setattr(tree, kSealed) != 0 || raw::move_mount(tree, proc_, name) != 0) return false;
+    ::close(tree);
+  }
+  std::size_t next = 0;
+  auto cover = [&](const char* name) { return raw::move_mount(covers_[next], proc_, name) == 0 && ::close(covers_[next++]) == 0; };
+  for (const char* name : host.proc_masks())
+    if (!cover(name)) return false;
+  for (const char* name : host.proc_dir_masks())
+    if (!cover(name)) return false;
+  for (const char* name : kStaticProcFiles)
+    if (!cover(name)) return false;
+  return true;
+}
+
+bool Mounts::sys() { return attach(sources_[sys_tree], "sys"); }
+
+bool Mounts::dev() {
+  constexpr std::uint64_t kDevices = MOUNT_ATTR_NOSUID | MOUNT_ATTR_NOEXEC | MOUNT_ATTR_RDONLY;
+  if (!attach_clone(sources_[dev_tree], "dev", kDevices)) return false;
+  int fs = raw::fsopen("devpts");
+  bool set = fs >= 0 && raw::fsconfig_string(fs, "source", "devpts") == 0 && raw::fsconfig_string(fs, "ptmxmode", "0666") == 0 &&
+             raw::fsconfig_string(fs, "mode", "0620") == 0 && raw::fsconfig_string(fs, "gid", Decimal(plan_.first_id + 5).text) == 0 &&
+             raw::fsconfig_string(fs, "max", "64") == 0 && raw::fsconfig_create(fs) == 0;
+  int pts = set ? raw::fsmount(fs, MOUNT_ATTR_NOSUID | MOUNT_ATTR_NOEXEC) : -1;
+  if (pts < 0 || !attach(pts, "dev/pts")) return false;
+  int mqueue_fs = raw::fsopen("mqueue");
+  int mqueue = mqueue_fs >= 0 && raw::fsconfig_create(mqueue_fs) == 0 ? raw::fsmount(mqueue_fs, static_cast<unsigned>(kNoExec)) : -1;
+  return mqueue >= 0 && attach(mqueue, "dev/mqueue") && attach_clone(sources_[shm], "dev/shm", kNoExec);
+}
+
+bool Mounts::etc() {
+  return attach(sources_[hosts], "etc/hosts") && attach(sources_[resolv_conf], "etc/resolv.conf") &&
+         attach_clone(sources_[hostname], "etc/hostname", kSealed) && attach_clone(sources_[machine_id], "etc/machine-id", kSealed);
+}
+
+bool Mounts::scratch() {
+  return attach(sources_[tmp], "tmp") && attach(sources_[var_tmp], "var/tmp") && attach_clone(sources_[run], "run", kNoExec) &&
+         attach(sources_[workspace], "workspace") && attach(sources_[home], "home/user");
+}
+
+}  // namespace osb::launch

@@ -1,0 +1,53 @@
+// The file system of one sandbox, built by its own first process. Sources are always objects the launcher made or
+// paths it owns; targets are looked up inside the new root without following a symlink.
+//
+// Each function is one step of enter(): true, or false with errno. Safe after clone in the single-threaded launcher.
+#pragma once
+#include "launch/enter.h"
+
+namespace osb::launch {
+
+class Mounts {
+ public:
+  explicit Mounts(const EnterPlan& plan) : plan_(plan) {}
+
+  bool writable_layer();
+  bool image_layers();
+  bool root_overlay();
+  bool host_view();
+  bool switch_root();
+  bool proc();
+  bool proc_masks();
+  bool sys();
+  bool dev();
+  bool etc();
+  bool scratch();
+
+ private:
+  static constexpr std::size_t kMaxHostDirectories = 8;
+  static constexpr std::size_t kMaxCovers = 96;
+
+  bool take_sources();
+  bool memory_store();
+  bool disk_store();
+  bool fill_store();
+  bool fill_scratch();
+  bool own(int dir, const char* name, std::uint32_t inner_id, unsigned mode);
+  bool attach(int mount, const char* target);
+  bool attach_clone(int from, const char* target, std::uint64_t attributes);
+  int overlay(const char* lower, const char* upper, const char* work);
+  bool writable() const { return plan_.policy.root == RootMode::writable; }
+  std::uint32_t owner() const { return plan_.policy.user == UserMode::root ? 0 : kPayloadId; }
+
+  const EnterPlan& plan_;
+  int store_ = -1;    // directory of the writable layer
+  int scratch_ = -1;  // directory of the memory-backed scratch
+  int root_ = -1;
+  int proc_ = -1;
+  int host_[kMaxHostDirectories] = {};
+  enum Source { tmp, var_tmp, run, shm, workspace, home, hostname, machine_id, hosts, resolv_conf, sys_tree, dev_tree, source_count };
+  int sources_[source_count] = {};
+  int covers_[kMaxCovers] = {};  // one mount for each file and directory of /proc that is hidden or replaced
+};
+
+}  // namespace osb::launch

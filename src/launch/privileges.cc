@@ -1,0 +1,170 @@
+#include "launch/privileges.h"
+
+#include <fcntl.h>
+#include <grp.h>
+#include <linux/capability.h>
+#include <linux/keyctl.h>
+#include <linux/seccomp.h>
+#include <linux/securebits.h>
+#include <sched.h>
+#include <sys/prctl.h>
+#include <sys/resource.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include <cerrno>
+
+#include "sys/raw.h"
+
+namespace osb::launch {
+namespace {
+
+namespace raw = sys::raw;
+
+constexpr std::uint64_t bit(int capability) { return 1ull << capability; }
+
+// What execd needs to serve as init and agent, all of it only inside the sandbox's user namespace. SETPCAP lets it
+// empty the bounding set of the commands it starts.
+constexpr std::uint64_t kAgentCapabilities =
+    bit(CAP_CHOWN) | bit(CAP_DAC_OVERRIDE) | bit(CAP_FOWNER) | bit(CAP_KILL) | bit(CAP_SETGID) | bit(CAP_SETUID) | bit(CAP_SETPCAP);
+// What root mode adds, so that its payload can keep the eight it is promised.
+constexpr std::uint64_t kRootModeExtra = bit(CAP_FSETID) | bit(CAP_NET_BIND_SERVICE);
+
+// ---- Landlock rights by ABI; the numbers are the kernel's and newer than some build hosts' headers ----
+constexpr std::uint64_t kFsAbi1 = (1ull << 13) - 1;
+constexpr std::uint64_t kRefer = 1ull << 13;                       // ABI 2
+constexpr std::uint64_t kTruncate = 1ull << 14;                    // ABI 3
+constexpr std::uint64_t kIoctlDev = 1ull << 15;                    // ABI 5
+constexpr std::uint64_t kScopeAbstractUnix = 1, kScopeSignal = 2;  // ABI 6
+
+std::uint64_t handled_rights(int abi) {
+  return kFsAbi1 | (abi >= 2 ? kRefer : 0) | (abi >= 3 ? kTruncate : 0) | (abi >= 5 ? kIoctlDev : 0);
+}
+
+bool allow(int ruleset, const char* path, std::uint64_t rights) {
+  int fd = ::open(path, O_PATH | O_CLOEXEC);
+  if (fd < 0) return false;
+  bool added = raw::landlock_allow_beneath(ruleset, fd, rights) == 0;
+  int error = errno;
+  ::close(fd);
+  errno = error;
+  return added;
+}
+
+bool limit(int resource, rlim_t soft, rlim_t hard) {
+  rlimit value{soft, hard};
+  if (::setrlimit(static_cast<__rlimit_resource>(resource), &value) == 0) return true;
+  // A host that already gives us less than the policy's hard limit gives the sandbox that.
+  rlimit present{};
+  if (errno != EPERM || ::getrlimit(static_cast<__rlimit_resource>(resource), &present) != 0) return false;
+  value.rlim_max = present.rlim_max < hard ? present.rlim_max : hard;
+  value.rlim_cur = soft < value.rlim_max ? soft : value.rlim_max;
+  return ::setrlimit(static_cast<__rlimit_resource>(resource), &value) == 0;
+}
+
+}  // namespace
+
+bool Privileges::join_cgroups() {
+  for (const auto& tasks : plan_.cgroup->tasks)
+    if (::write(tasks.get(), "0", 1) != 1) return false;
+  return true;
+}
+
+bool Privileges::leave_cgroup_view() { return ::unshare(CLONE_NEWCGROUP) == 0; }
+
+bool Privileges::join_network() { return ::setns(plan_.network_namespace, CLONE_NEWNET) == 0; }
+
+bool Privileges::set_hostname() { return ::sethostname(plan_.hostname.data(), plan_.hostname.size()) == 0 && ::setdomainname("", 0) == 0; }
+
+bool Privileges::new_keyring() {
+  if (::syscall(SYS_keyctl, KEYCTL_JOIN_SESSION_KEYRING, nullptr) >= 0) return true;
+  return errno == ENOSYS;  // a kernel without keyrings has none to share
+}
+
+bool Privileges::set_rlimits() {
+  constexpr rlim_t kMiB = 1 << 20;
+  // CORE is 1, not 0: a piped core_pattern handler runs on the host for 0 as well, and is skipped for 1.
+  return limit(RLIMIT_CORE, 1, 1) && limit(RLIMIT_NOFILE, 1024, 16384) &&
+         limit(RLIMIT_FSIZE, plan_.limits.disk_bytes, plan_.limits.disk_bytes) && limit(RLIMIT_MEMLOCK, 8 * kMiB, 8 * kMiB) &&
+         limit(RLIMIT_MSGQUEUE, 800 * 1024, 800 * 1024) && limit(RLIMIT_SIGPENDING, 4096, 4096) && limit(RLIMIT_RTPRIO, 0, 0) &&
+         limit(RLIMIT_NICE, 0, 0) && limit(RLIMIT_RTTIME, 0, 0) && limit(RLIMIT_STACK, 8 * kMiB, 64 * kMiB) &&
+         limit(RLIMIT_LOCKS, 1024, 1024);
+}
+
+bool Privileges::make_landlock_rules() {
+  int abi = plan_.host->landlock_abi();
+  raw::LandlockRuleset ruleset;
+  ruleset.handled_fs = handled_rights(abi);
+  if (abi >= 6) ruleset.scoped = kScopeAbstractUnix | kScopeSignal;
+  // Older kernels refuse a struct longer than theirs unless the tail is zero; the size says how much is meant.
+  std::size_t size = abi >= 6 ? sizeof ruleset : abi >= 4 ? 16 : 8;
+  landlock_ = raw::landlock_create_ruleset(ruleset, size);
+  if (landlock_ < 0) return false;
+  constexpr std::uint64_t kRead = LANDLOCK_ACCESS_FS_EXECUTE | LANDLOCK_ACCESS_FS_READ_FILE | LANDLOCK_ACCESS_FS_READ_DIR;
+  std::uint64_t devices = (kRead | LANDLOCK_ACCESS_FS_WRITE_FILE | kTruncate | kIoctlDev) & ruleset.handled_fs;
+  if (plan_.policy.root == RootMode::writable) return allow(landlock_, "/", ruleset.handled_fs);
+  if (!allow(landlock_, "/", kRead) || !allow(landlock_, "/dev", devices)) return false;
+  for (const char* path : {"/workspace", "/home/user", "/tmp", "/var/tmp", "/run", "/dev/shm", "/dev/mqueue"})
+    if (!allow(landlock_, path, ruleset.handled_fs)) return false;
+  return true;
+}
+
+// The raw calls act on this thread, which is the only one.
+bool Privileges::become_agent() {
+  if (::setns(plan_.user_namespace, CLONE_NEWUSER) != 0) return false;
+  return ::syscall(SYS_setgroups, 0, nullptr) == 0 && ::syscall(SYS_setresgid, kAgentId, kAgentId, kAgentId) == 0 &&
+         ::syscall(SYS_setresuid, kAgentId, kAgentId, kAgentId) == 0;
+}
+
+bool Privileges::drop_capabilities() {
+  bool root_mode = plan_.policy.user == UserMode::root;
+  std::uint64_t keep = kAgentCapabilities | (root_mode ? kRootModeExtra : 0);
+  for (int capability = 0; capability <= plan_.host->last_capability(); ++capability)
+    if (!(keep & bit(capability)) && ::prctl(PR_CAPBSET_DROP, capability, 0, 0, 0) != 0) return false;
+  __user_cap_header_struct header{_LINUX_CAPABILITY_VERSION_3, 0};
+  __user_cap_data_struct data[2] = {};
+  for (int half = 0; half < 2; ++half) {
+    auto word = static_cast<std::uint32_t>(keep >> (32 * half));
+    data[half] = {word, word, word};
+  }
+  if (::syscall(SYS_capset, &header, data) != 0) return false;
+  // Ambient carries them through the exec of a file without capabilities; execd clears both sets as its first act.
+  for (int capability = 0; capability <= plan_.host->last_capability(); ++capability)
+    if ((keep & bit(capability)) && ::prctl(PR_CAP_AMBIENT, PR_CAP_AMBIENT_RAISE, capability, 0, 0) != 0) return false;
+  unsigned long bits = SECBIT_NO_CAP_AMBIENT_RAISE | SECBIT_NO_CAP_AMBIENT_RAISE_LOCKED | SECBIT_KEEP_CAPS_LOCKED;
+  if (!root_mode) bits |= SECBIT_NOROOT | SECBIT_NOROOT_LOCKED | SECBIT_NO_SETUID_FIXUP | SECBIT_NO_SETUID_FIXUP_LOCKED;
+  return ::prctl(PR_SET_SECUREBITS, bits, 0, 0, 0) == 0;
+}
+
+bool Privileges::enter_landlock() { return raw::landlock_restrict_self(landlock_) == 0; }
+
+bool Privileges::arrange_descriptors() {
+  // Numbers first move out of the way, so that no dup2 overwrites a descriptor that is still needed.
+  constexpr int kHigh = 200;
+  auto high = [](int fd) { return ::fcntl(fd, F_DUPFD_CLOEXEC, kHigh); };
+  int null = high(plan_.host->dev_null().get());
+  int listener = high(plan_.listener);
+  int setup = high(plan_.setup);
+  int report = high(plan_.report);
+  int oom = high(plan_.cgroup->oom_counter.get());
+  execd_ = high(plan_.host->execd().get());
+  if (null < 0 || listener < 0 || setup < 0 || report < 0 || oom < 0 || execd_ < 0) return false;
+  bool placed = ::dup2(null, 0) == 0 && ::dup2(null, 1) == 1 && ::dup2(null, 2) == 2 && ::dup2(listener, kListenerFd) == kListenerFd &&
+                ::dup2(setup, kSetupFd) == kSetupFd && ::dup2(report, kReportFd) == kReportFd &&
+                ::dup2(oom, kOomCounterFd) == kOomCounterFd;
+  return placed && raw::close_range(kOomCounterFd + 1, ~0u, CLOSE_RANGE_CLOEXEC) == 0;
+}
+
+bool Privileges::load_seccomp() {
+  return ::syscall(SYS_seccomp, SECCOMP_SET_MODE_FILTER, 0, &plan_.host->filter(plan_.policy.syscalls)) == 0;
+}
+
+bool Privileges::become_execd() {
+  char name[] = "execd";
+  char mode[] = "--native";
+  char* argv[] = {name, mode, nullptr};
+  char* envp[] = {nullptr};
+  return ::syscall(SYS_execveat, execd_, "", argv, envp, AT_EMPTY_PATH) == 0;
+}
+
+}  // namespace osb::launch

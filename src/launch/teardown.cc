@@ -1,0 +1,87 @@
+// Every way a sandbox ends: a failed create, a delete, a deadline, the end of its own first program.
+#include <sys/wait.h>
+
+#include <cerrno>
+
+#include "base/clock.h"
+#include "base/log.h"
+#include "launch/launcher.h"
+
+namespace osb::launch {
+namespace {
+
+constexpr std::uint64_t kMillisecond = 1'000'000;
+
+}  // namespace
+
+void Launcher::kill(Sandbox& sandbox, wire::Cause cause) {
+  if (sandbox.phase == Phase::dying) return;
+  sandbox.phase = Phase::dying;
+  sandbox.cause = cause;
+  sandbox.killed_at = static_cast<std::uint64_t>(boot_now_nanos());
+  if (sandbox.freeze) reply_status(*std::exchange(sandbox.freeze, std::nullopt), wire::Op::freeze, ENOENT);
+  ::unlink(socket_path(sandbox.id).c_str());  // nobody new can reach it
+  if (sandbox.pid == 0) return finish(sandbox);
+  if (auto killed = groups_.kill(sandbox.id); !killed)
+    log::error("cgroup.kill failed", {{"id", sandbox.id}, {"error", killed.error().what()}});
+  schedule(sandbox.killed_at + 10 * kMillisecond, Chore::hasten, sandbox.id);
+}
+
+// pid 1 of a pid namespace is reaped only after every other process in it is dead.
+void Launcher::on_pid_exit(Sandbox& sandbox) {
+  siginfo_t info{};
+  bool ours = ::waitid(P_PIDFD, static_cast<id_t>(sandbox.pidfd.get()), &info, WEXITED) == 0;
+  unwatch(sandbox.pidfd.get());
+  sandbox.pidfd.reset();
+  sandbox.pid = 0;
+  sandbox.status = ours ? info.si_status : 0;
+  if (sandbox.report) read_report(sandbox);  // a failed step speaks through the pipe before its process ends
+  if (sandbox.phase != Phase::dying) {
+    // It ended by itself. Only a process the launcher started itself tells how; an adopted one ends without a word.
+    sandbox.phase = Phase::dying;
+    sandbox.cause = !ours ? wire::Cause::unknown : info.si_code == CLD_EXITED ? wire::Cause::exited : wire::Cause::signalled;
+    sandbox.killed_at = static_cast<std::uint64_t>(boot_now_nanos());
+    ::unlink(socket_path(sandbox.id).c_str());
+  }
+  finish(sandbox);
+}
+
+void Launcher::finish(Sandbox& sandbox) {
+  if (sandbox.groups_made) {
+    if (!sandbox.usage_read) {
+      sandbox.usage = groups_.usage(sandbox.id);
+      sandbox.usage_read = true;
+    }
+    if (auto removed = groups_.remove(sandbox.id); !removed) {
+      // The last process is reaped but may still be leaving its groups.
+      if (removed.error().sys() != EBUSY) log::error("cannot remove cgroup", {{"id", sandbox.id}, {"error", removed.error().what()}});
+      return schedule(static_cast<std::uint64_t>(boot_now_nanos()) + 2 * kMillisecond, Chore::retry_remove, sandbox.id);
+    }
+  }
+  if (sandbox.cause == wire::Cause::signalled && sandbox.usage.oom_kills > 0) sandbox.cause = wire::Cause::out_of_memory;
+  if (sandbox.has_range) ranges_.give_back(sandbox.range);
+  if (sandbox.recorded) {
+    if (auto struck = ledger_.strike(sandbox.id); !struck)
+      log::error("cannot strike ledger record", {{"id", sandbox.id}, {"error", struck.error().what()}});
+  }
+  bool never_lived = sandbox.create.has_value();
+  if (never_lived) answer_create(sandbox);
+  wire::ExitedEvent event;
+  sandbox.id.copy(event.id.text, sizeof event.id.text);
+  event.cause = sandbox.cause;
+  event.status = sandbox.status;
+  event.cpu_nanos = sandbox.usage.cpu_nanos;
+  event.memory_peak_bytes = sandbox.usage.memory_peak_bytes;
+  event.oom_kills = sandbox.usage.oom_kills;
+  sandboxes_.erase(sandboxes_.find(std::string(sandbox.id)));
+  if (!never_lived) broadcast(&event, sizeof event);
+}
+
+void Launcher::destroy_all(wire::Cause cause) {
+  std::vector<std::string> ids;
+  for (const auto& [id, sandbox] : sandboxes_) ids.push_back(id);
+  for (const auto& id : ids)
+    if (auto* sandbox = find(id)) kill(*sandbox, cause);
+}
+
+}  // namespace osb::launch

@@ -1,0 +1,87 @@
+// Kernel calls that glibc 2.36 does not wrap, one thin inline each: returns the kernel's value, or -1 with errno.
+// Safe between clone and exec: no heap, no locks.
+#pragma once
+#include <fcntl.h>
+#include <linux/close_range.h>
+#include <linux/landlock.h>
+#include <linux/mount.h>
+#include <linux/openat2.h>
+#include <linux/sched.h>
+#include <signal.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include <cstddef>
+#include <cstdint>
+
+#ifndef MOUNT_ATTR_IDMAP
+#define MOUNT_ATTR_IDMAP 0x00100000
+#endif
+
+namespace osb::sys::raw {
+
+inline int clone3(clone_args& args) { return static_cast<int>(::syscall(SYS_clone3, &args, sizeof args)); }
+inline int pidfd_open(pid_t pid) { return static_cast<int>(::syscall(SYS_pidfd_open, pid, 0u)); }
+inline int pidfd_send_signal(int pidfd, int signal) {
+  return static_cast<int>(::syscall(SYS_pidfd_send_signal, pidfd, signal, nullptr, 0u));
+}
+
+inline int openat2(int dir, const char* path, std::uint64_t flags, std::uint64_t resolve, std::uint64_t mode = 0) {
+  open_how how{};
+  how.flags = flags | O_CLOEXEC;
+  how.mode = mode;
+  how.resolve = resolve;
+  return static_cast<int>(::syscall(SYS_openat2, dir, path, &how, sizeof how));
+}
+
+// ---- the mount API of Linux 5.2 and later; every mount has a descriptor before it has a place ----
+
+inline int fsopen(const char* type) { return static_cast<int>(::syscall(SYS_fsopen, type, FSOPEN_CLOEXEC)); }
+inline int fsconfig_string(int fs, const char* key, const char* value) {
+  return static_cast<int>(::syscall(SYS_fsconfig, fs, FSCONFIG_SET_STRING, key, value, 0));
+}
+inline int fsconfig_flag(int fs, const char* key) {
+  return static_cast<int>(::syscall(SYS_fsconfig, fs, FSCONFIG_SET_FLAG, key, nullptr, 0));
+}
+inline int fsconfig_create(int fs) { return static_cast<int>(::syscall(SYS_fsconfig, fs, FSCONFIG_CMD_CREATE, nullptr, nullptr, 0)); }
+inline int fsmount(int fs, unsigned attributes) { return static_cast<int>(::syscall(SYS_fsmount, fs, FSMOUNT_CLOEXEC, attributes)); }
+inline int open_tree_clone(int dir, const char* path) {
+  return static_cast<int>(::syscall(SYS_open_tree, dir, path, OPEN_TREE_CLONE | OPEN_TREE_CLOEXEC | (*path == 0 ? AT_EMPTY_PATH : 0)));
+}
+inline int move_mount(int mount, int to_dir, const char* to_path) {
+  unsigned flags = MOVE_MOUNT_F_EMPTY_PATH | (*to_path == 0 ? MOVE_MOUNT_T_EMPTY_PATH : 0);
+  return static_cast<int>(::syscall(SYS_move_mount, mount, "", to_dir, to_path, flags));
+}
+inline int mount_setattr(int mount, std::uint64_t set, int userns = -1, std::uint64_t propagation = 0) {
+  mount_attr attr{};
+  attr.attr_set = set;
+  attr.propagation = propagation;
+  if (set & MOUNT_ATTR_IDMAP) attr.userns_fd = static_cast<std::uint64_t>(userns);
+  return static_cast<int>(::syscall(SYS_mount_setattr, mount, "", AT_EMPTY_PATH, &attr, sizeof attr));
+}
+
+// ---- Landlock ----
+
+// As of ABI 7; our own struct because the build host's headers may be older than the running kernel.
+struct LandlockRuleset {
+  std::uint64_t handled_fs = 0;
+  std::uint64_t handled_net = 0;
+  std::uint64_t scoped = 0;
+};
+inline int landlock_abi() { return static_cast<int>(::syscall(SYS_landlock_create_ruleset, nullptr, 0, LANDLOCK_CREATE_RULESET_VERSION)); }
+inline int landlock_create_ruleset(const LandlockRuleset& ruleset, std::size_t size) {
+  return static_cast<int>(::syscall(SYS_landlock_create_ruleset, &ruleset, size, 0));
+}
+inline int landlock_allow_beneath(int ruleset, int path_fd, std::uint64_t rights) {
+  landlock_path_beneath_attr attr{};
+  attr.allowed_access = rights;
+  attr.parent_fd = path_fd;
+  return static_cast<int>(::syscall(SYS_landlock_add_rule, ruleset, LANDLOCK_RULE_PATH_BENEATH, &attr, 0));
+}
+inline int landlock_restrict_self(int ruleset) { return static_cast<int>(::syscall(SYS_landlock_restrict_self, ruleset, 0)); }
+
+inline int close_range(unsigned first, unsigned last, unsigned flags) {
+  return static_cast<int>(::syscall(SYS_close_range, first, last, flags));
+}
+
+}  // namespace osb::sys::raw
