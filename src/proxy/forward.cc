@@ -3,6 +3,8 @@
 #include <chrono>
 #include <memory>
 
+#include "async/task_group.h"
+#include "base/text.h"
 #include "proxy/headers.h"
 
 namespace osb::proxy {
@@ -11,14 +13,23 @@ namespace {
 constexpr std::size_t kBlock = 64 * 1024;
 // Silence is normal in a terminal or a long command; only a connection whose peer vanished is older than this.
 constexpr auto kTunnelIdle = std::chrono::hours(24);
+constexpr auto kLastWords = std::chrono::seconds(10);  // for a client to read the end and hang up
 
-// Shows every byte that is read to a watch.
-class WatchedStream : public http::Stream {
+Task<void> close_later(http::Stream& client) {
+  co_await sleep_for(kLastWords);
+  client.close();
+}
+
+// The backend's side of an upgraded connection: shows what is read to the watch, and sees to it that a client which does
+// not hang up after the backend did is hung up on.
+class BackendStream : public http::Stream {
  public:
-  WatchedStream(http::Stream& inner, Watch& watch) : inner_(inner), watch_(watch) {}
+  BackendStream(http::Stream& inner, http::Stream& client, TaskGroup& after, Watch* watch)
+      : inner_(inner), client_(client), after_(after), watch_(watch) {}
   Task<Result<std::size_t>> read_some(std::span<char> into) override {
     auto read = co_await inner_.read_some(into);
-    if (read) watch_.feed({into.data(), *read});
+    if (read && *read == 0) after_.spawn("close client", close_later(client_));
+    if (read && watch_) watch_->feed({into.data(), *read});
     co_return read;
   }
   Task<Result<>> write_all(std::string_view bytes) override { return inner_.write_all(bytes); }
@@ -29,26 +40,28 @@ class WatchedStream : public http::Stream {
 
  private:
   http::Stream& inner_;
-  Watch& watch_;
+  http::Stream& client_;
+  TaskGroup& after_;
+  Watch* watch_;
 };
 
 Task<Result<int>> relay_upgrade(http::ClientConnection& backend, http::ClientConnection::Head head, http::Responder& client, Watch* watch) {
   auto headers = response_headers(head.headers);
-  headers.add("Connection", "Upgrade");
   headers.add("Upgrade", std::string(head.headers.get("Upgrade")));
   auto stream = co_await client.upgrade(101, std::move(headers));
   if (!stream) co_return 101;
-  if (watch) {
-    WatchedStream watched(backend.stream(), *watch);
-    co_await http::tunnel(**stream, watched, kTunnelIdle);
-  } else {
-    co_await http::tunnel(**stream, backend.stream(), kTunnelIdle);
-  }
+  auto executor = co_await asio::this_coro::executor;
+  TaskGroup after(executor);
+  BackendStream inside(backend.stream(), **stream, after, watch);
+  co_await http::tunnel(**stream, inside, kTunnelIdle);
+  co_await after.stop();
   co_return 101;
 }
 
 Task<Result<int>> relay_stream(http::ClientConnection& backend, int status, http::Headers headers, http::Responder& client,
                                ForwardOptions options) {
+  // A length the backend promised is promised on, so that the client can tell a cut answer from a whole one.
+  if (auto length = backend.body().content_length()) headers.add("Content-Length", cat(*length));
   auto block = std::make_unique_for_overwrite<char[]>(kBlock);
   std::span<char> into(block.get(), kBlock);
   auto& body = backend.body();
@@ -73,6 +86,15 @@ Task<Result<int>> relay_stream(http::ClientConnection& backend, int status, http
   co_return status;
 }
 
+// To HEAD, or "not modified": the length is that of the body which is not sent.
+Task<Result<int>> relay_head(http::ClientConnection::Head head, http::Headers headers, http::Responder& client) {
+  auto length = head.headers.get("Content-Length");
+  if (!length.empty()) headers.add("Content-Length", std::string(length));
+  http::Response bare{head.status, std::move(headers), {}};
+  [[maybe_unused]] auto sent = co_await client.send(std::move(bare));
+  co_return head.status;
+}
+
 // A short answer whose length is known leaves in one write.
 Task<Result<int>> relay_whole(http::ClientConnection& backend, int status, http::Headers headers, http::Responder& client, Watch* watch) {
   http::Response whole{status, std::move(headers), {}};
@@ -89,17 +111,36 @@ Task<Result<>> answer(http::Responder& client, http::Response response) {
   co_return Ok{};
 }
 
-Task<Result<int>> forward(http::ClientConnection& backend, http::ClientRequest outgoing, http::Responder& client, ForwardOptions options) {
+namespace {
+
+Task<Result<int>> exchange(http::ClientConnection& backend, http::ClientRequest outgoing, http::Responder& client, ForwardOptions options) {
   CO_TRY(auto head, co_await backend.start(std::move(outgoing)));
   if (head.status == 101) {
     if (!options.upgrade) co_return Error(Errc::unavailable, "the backend switched protocols without being asked");
     co_return co_await relay_upgrade(backend, std::move(head), client, options.watch);
   }
   auto headers = response_headers(head.headers);
+  if (options.head_request || head.status == 304) co_return co_await relay_head(std::move(head), std::move(headers), client);
   auto length = backend.body().content_length();
-  bool short_body = length && *length <= kBlock;
-  if (short_body) co_return co_await relay_whole(backend, head.status, std::move(headers), client, options.watch);
+  if (length && *length <= kBlock) co_return co_await relay_whole(backend, head.status, std::move(headers), client, options.watch);
   co_return co_await relay_stream(backend, head.status, std::move(headers), client, options);
+}
+
+Task<void> close_when_gone(http::Responder& client, http::ClientConnection& backend) {
+  co_await client.closed();
+  backend.close();  // wakes whoever waits for the backend
+}
+
+}  // namespace
+
+Task<Result<int>> forward(http::ClientConnection& backend, http::ClientRequest outgoing, http::Responder& client, ForwardOptions options) {
+  if (!options.watch_client) co_return co_await exchange(backend, std::move(outgoing), client, options);
+  auto executor = co_await asio::this_coro::executor;
+  TaskGroup lookout(executor);
+  lookout.spawn("watch client", close_when_gone(client, backend));
+  auto status = co_await exchange(backend, std::move(outgoing), client, options);
+  co_await lookout.stop();
+  co_return status;
 }
 
 }  // namespace osb::proxy

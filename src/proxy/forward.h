@@ -9,6 +9,7 @@ struct ForwardOptions {
   bool head_request = false;     // the answer has a head only
   bool upgrade = false;          // a 101 is expected; otherwise it is a protocol error
   bool head_with_first = false;  // the backend commits its head with the first bytes of the body: send them in one write
+  bool watch_client = false;     // a client that goes away ends the exchange at once; only for requests without body or upgrade
   Watch* watch = nullptr;        // sees what comes back
 };
 

@@ -80,6 +80,8 @@ http::Headers response_headers(const http::Headers& from) {
 
 bool wants_upgrade(const http::Headers& headers) { return headers.count("Upgrade") == 1 && named("Upgrade", connection_tokens(headers)); }
 
+bool has_body(const http::Request& request) { return request.body && request.body->content_length() != std::optional<std::uint64_t>(0); }
+
 std::string peer_address(const std::string& peer) {
   auto colon = peer.rfind(':');
   if (colon == std::string::npos) return peer;

@@ -15,6 +15,7 @@ http::Headers request_headers(const http::Request& request, std::uint16_t port, 
 http::Headers response_headers(const http::Headers& from);
 
 bool wants_upgrade(const http::Headers& headers);
+bool has_body(const http::Request& request);  // a length other than 0, or chunked
 
 // "1.2.3.4:4711" -> "1.2.3.4", "[::1]:80" -> "::1", "unix" -> "unix".
 std::string peer_address(const std::string& peer);

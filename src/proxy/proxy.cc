@@ -32,8 +32,6 @@ bool carries(const http::Headers& headers, std::string_view name, const std::str
 
 bool is_idempotent(std::string_view method) { return method == "GET" || method == "HEAD" || method == "OPTIONS"; }
 
-bool has_body(const http::Request& request) { return request.body && request.body->content_length() != std::optional<std::uint64_t>(0); }
-
 std::string_view path_of(std::string_view target) { return target.substr(0, target.find('?')); }
 
 Result<std::uint16_t> parse_port(std::string_view text) {
@@ -63,7 +61,13 @@ struct Proxy::Visit {
     return out;
   }
   ForwardOptions options(Watch* watch) const {
-    return {.head_request = request.method == "HEAD", .upgrade = upgrade, .head_with_first = port == kExecdPort, .watch = watch};
+    // execd sends something every few seconds while a command runs; a service of the sandbox may be silent for ever.
+    bool lookout = port != kExecdPort && !upgrade && !has_body(request);
+    return {.head_request = request.method == "HEAD",
+            .upgrade = upgrade,
+            .head_with_first = port == kExecdPort,
+            .watch_client = lookout,
+            .watch = watch};
   }
 };
 

@@ -1,0 +1,101 @@
+#include "api/api.h"
+
+#include "api/render.h"
+#include "api/v1/routes.h"
+#include "base/text.h"
+#include "model/json.h"
+#include "proxy/headers.h"
+
+namespace osb::api {
+namespace {
+
+http::Response no_such_route() { return problem(404, "GENERAL::NOT_FOUND", "There is no such path; GET /docs lists what there is."); }
+
+http::Response wrong_method(const std::vector<std::string>& allowed) {
+  std::string allow;
+  for (const auto& method : allowed) allow += cat(allow.empty() ? "" : ", ", method);
+  auto response = problem(405, "GENERAL::METHOD_NOT_ALLOWED", cat("This path takes only ", allow, "."));
+  response.headers.add("Allow", std::move(allow));
+  return response;
+}
+
+// A page of another origin can send JSON only after a pre-flight that nobody answers, if JSON must be labelled as such.
+bool is_json_type(std::string_view content_type) {
+  auto media = trim(content_type.substr(0, content_type.find(';')));
+  return iequals(media, "application/json") || iequals(media, "application/merge-patch+json");
+}
+
+Reader reader_of(Door door) { return door == Door::local ? Reader::local : Reader::remote; }
+
+Task<void> send(http::Responder& responder, http::Response response) {
+  [[maybe_unused]] auto sent = co_await responder.send(std::move(response));  // a client that left needs no answer
+}
+
+}  // namespace
+
+Result<SandboxId> sandbox_id(const Call& call) {
+  auto text = call.param("id");
+  if (auto id = SandboxId::parse(text)) return *id;
+  return Error(Errc::not_found, cat("Sandbox ", text.substr(0, 64), " not found.")).with_code("DOCKER::SANDBOX_NOT_FOUND");
+}
+
+Api::Api(asio::io_context& io, lifecycle::Service& lifecycle, proxy::Proxy& proxy, image::Store& images, Keys keys, Options options)
+    : context_{io, lifecycle, proxy, images, std::move(options)}, keys_(std::move(keys)) {
+  for (const RouteSpec& spec : v1::routes()) {
+    if (spec.mount != Mount::root_only) mount(spec, "/v1", 1);
+    if (spec.mount != Mount::v1_only) mount(spec, "", 0);
+  }
+}
+
+Api::~Api() { context_.workers.join(); }
+
+void Api::mount(const RouteSpec& spec, std::string_view prefix, std::size_t segments) {
+  entries_.push_back({&spec, cat(prefix, spec.pattern), segments});
+  router_.add(std::string(spec.method), entries_.back().pattern, {});
+}
+
+http::Handler Api::handler(Door door) {
+  return [this, door](http::Request& request, http::Responder& responder) { return serve(request, responder, door); };
+}
+
+Task<void> Api::serve(http::Request& request, http::Responder& responder, Door door) {
+  auto match = router_.find(request.method, request.path);
+  const Entry* entry = match.route ? &entries_[static_cast<std::size_t>(match.route - router_.routes().data())] : nullptr;
+  auto caller = admit(request, door, entry);
+  if (!caller) co_return co_await send(responder, render(caller.error(), reader_of(door)));
+  if (entry && entry->spec->access == Access::local && door != Door::local) entry = nullptr;
+  if (!entry) {
+    bool known = match.path_known && !match.route;
+    co_return co_await send(responder, known ? wrong_method(match.allowed) : no_such_route());
+  }
+  Call call{request, std::move(match.params), *std::move(caller), door, entry->mount_segments, {}};
+  if (!entry->spec->stream) {
+    auto response = co_await respond(request, *entry, std::move(call));
+    co_return co_await send(responder, std::move(response));
+  }
+  auto done = co_await entry->spec->stream(context_, std::move(call), responder);
+  if (!done && !responder.started()) co_await send(responder, render(done.error(), reader_of(door)));
+}
+
+Result<Caller> Api::admit(const http::Request& request, Door door, const Entry* entry) const {
+  if (door == Door::local) return Caller{"local", true, request.request_id};
+  if (entry && entry->spec->access == Access::open) return Caller{"anyone", false, request.request_id};
+  if (entry && entry->spec->access == Access::token) return Caller{"token", false, request.request_id};
+  return keys_.identify(request.headers, request.request_id);
+}
+
+Task<http::Response> Api::respond(http::Request& request, const Entry& entry, Call call) {
+  auto reader = reader_of(call.door);
+  if (proxy::has_body(request) && entry.spec->body == Body::json && !is_json_type(request.headers.get("Content-Type")))
+    co_return problem(415, "GENERAL::UNSUPPORTED_MEDIA_TYPE", "The body must be JSON, sent with Content-Type: application/json.");
+  if (proxy::has_body(request)) {
+    auto body = co_await request.body->read_all(kMaxJsonBytes);
+    if (!body) co_return render(body.error(), reader);
+    if (entry.spec->body == Body::json) call.body = *std::move(body);
+  }
+  auto response = co_await entry.spec->answer(context_, std::move(call));
+  if (!response) co_return render(response.error(), reader);
+  co_return *std::move(response);
+}
+
+}  // namespace osb::api

@@ -1,0 +1,40 @@
+// The handlers of the lifecycle API, one a route. The paths are in routes.cc.
+#pragma once
+#include "api/call.h"
+
+namespace osb::api::v1 {
+
+// sandboxes.cc
+Reply create_sandbox(Context& context, Call call);
+Reply list_sandboxes(Context& context, Call call);
+Reply get_sandbox(Context& context, Call call);
+Reply delete_sandbox(Context& context, Call call);
+Reply pause_sandbox(Context& context, Call call);
+Reply resume_sandbox(Context& context, Call call);
+Reply renew_sandbox(Context& context, Call call);
+Reply patch_metadata(Context& context, Call call);
+
+// endpoints.cc
+Reply get_endpoint(Context& context, Call call);
+Task<Result<>> proxy_request(Context& context, Call call, http::Responder& responder);
+
+// images.cc
+Reply list_images(Context& context, Call call);
+Reply delete_image(Context& context, Call call);
+Task<Result<>> import_image(Context& context, Call call, http::Responder& responder);
+
+// about.cc
+Reply health(Context& context, Call call);
+Reply version(Context& context, Call call);
+Reply docs(Context& context, Call call);
+Reply openapi(Context& context, Call call);
+Reply take_metrics_event(Context& context, Call call);
+
+// not_yet.cc
+Reply create_snapshot(Context& context, Call call);
+Reply list_snapshots(Context& context, Call call);
+Reply one_snapshot(Context& context, Call call);
+Reply pools(Context& context, Call call);
+Reply diagnostics(Context& context, Call call);
+
+}  // namespace osb::api::v1

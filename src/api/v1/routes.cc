@@ -1,0 +1,61 @@
+#include "api/v1/routes.h"
+
+#include <array>
+
+#include "api/v1/handlers.h"
+
+namespace osb::api::v1 {
+namespace {
+
+constexpr auto kBoth = Mount::both;
+constexpr auto kV1 = Mount::v1_only;
+constexpr auto kRoot = Mount::root_only;
+constexpr auto kKey = Access::key;
+constexpr auto kOpen = Access::open;
+constexpr auto kIgnored = Body::ignored;
+constexpr auto kJson = Body::json;
+
+constexpr std::array kRoutes = std::to_array<RouteSpec>({
+    {"POST", "/sandboxes", kBoth, kKey, kJson, "Create a sandbox", create_sandbox},
+    {"GET", "/sandboxes", kBoth, kKey, kIgnored, "List sandboxes", list_sandboxes},
+    {"GET", "/sandboxes/{id}", kBoth, kKey, kIgnored, "Read one sandbox", get_sandbox},
+    {"DELETE", "/sandboxes/{id}", kBoth, kKey, kIgnored, "Destroy a sandbox", delete_sandbox},
+    {"POST", "/sandboxes/{id}/pause", kBoth, kKey, kIgnored, "Freeze a running sandbox", pause_sandbox},
+    {"POST", "/sandboxes/{id}/resume", kBoth, kKey, kIgnored, "Thaw a paused sandbox", resume_sandbox},
+    {"POST", "/sandboxes/{id}/renew-expiration", kBoth, kKey, kJson, "Set a new expiry", renew_sandbox},
+    {"PATCH", "/sandboxes/{id}/metadata", kBoth, kKey, kJson, "Change metadata", patch_metadata},
+    {"GET", "/sandboxes/{id}/endpoints/{port}", kBoth, kKey, kIgnored, "Where a port of a sandbox is reached", get_endpoint},
+    {"*", "/sandboxes/{id}/proxy/{port}", kBoth, Access::token, Body::streamed, "Talk to a port of a sandbox", nullptr, proxy_request},
+    {"*", "/sandboxes/{id}/proxy/{port}/{path*}", kBoth, Access::token, Body::streamed, "Talk to a port of a sandbox", nullptr,
+     proxy_request},
+
+    {"GET", "/images", kV1, kKey, kIgnored, "List images", list_images},
+    {"POST", "/images/import", kV1, Access::local, Body::streamed, "Import an image from a file of this machine", nullptr, import_image},
+    {"DELETE", "/images/{name*}", kV1, kKey, kIgnored, "Remove an image", delete_image},
+
+    {"POST", "/sandboxes/{id}/snapshots", kBoth, kKey, kIgnored, "Snapshot a sandbox (not yet)", create_snapshot},
+    {"GET", "/snapshots", kBoth, kKey, kIgnored, "List snapshots", list_snapshots},
+    {"GET", "/snapshots/{id}", kBoth, kKey, kIgnored, "Read one snapshot (not yet)", one_snapshot},
+    {"DELETE", "/snapshots/{id}", kBoth, kKey, kIgnored, "Remove a snapshot (not yet)", one_snapshot},
+    {"POST", "/pools", kBoth, kKey, kIgnored, "Make a pool (not yet)", pools},
+    {"GET", "/pools", kBoth, kKey, kIgnored, "List pools (not yet)", pools},
+    {"GET", "/pools/{name}", kBoth, kKey, kIgnored, "Read one pool (not yet)", pools},
+    {"PUT", "/pools/{name}", kBoth, kKey, kIgnored, "Resize a pool (not yet)", pools},
+    {"DELETE", "/pools/{name}", kBoth, kKey, kIgnored, "Remove a pool (not yet)", pools},
+    {"GET", "/sandboxes/{id}/diagnostics/logs", kBoth, kKey, kIgnored, "Logs of a sandbox (not yet)", diagnostics},
+    {"GET", "/sandboxes/{id}/diagnostics/events", kBoth, kKey, kIgnored, "Events of a sandbox (not yet)", diagnostics},
+    {"GET", "/sandboxes/{id}/diagnostics/inspect", kBoth, kKey, kIgnored, "Details of a sandbox (not yet)", diagnostics},
+    {"GET", "/sandboxes/{id}/diagnostics/summary", kBoth, kKey, kIgnored, "Summary of a sandbox (not yet)", diagnostics},
+
+    {"POST", "/metrics/events", kBoth, kKey, kIgnored, "Take a client's timing event; nothing is kept", take_metrics_event},
+    {"GET", "/health", kBoth, kOpen, kIgnored, "Is the server up", health},
+    {"GET", "/version", kV1, kKey, kIgnored, "Version and runtime", version},
+    {"GET", "/openapi.json", kRoot, kOpen, kIgnored, "This table as OpenAPI", openapi},
+    {"GET", "/docs", kRoot, kOpen, kIgnored, "This table as text", docs},
+});
+
+}  // namespace
+
+std::span<const RouteSpec> routes() { return kRoutes; }
+
+}  // namespace osb::api::v1
