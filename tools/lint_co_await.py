@@ -53,6 +53,14 @@ def operand(text, at):
     return text[at:]
 
 
+def outer(text):
+    """The text without what stands in round brackets, and without `::`."""
+    text, count = text.replace("::", "  "), 1
+    while count:
+        text, count = re.subn(r"\([^()]*\)", " ", text)
+    return text
+
+
 def before_problem(text, start):
     """What surrounds the await."""
     begin, opener = statement_start(text, start)
@@ -66,13 +74,13 @@ def before_problem(text, start):
     if opener == "{":
         head = text[: begin - 1].rstrip()
         # A block follows `)`, `;`, `{`, `}`, `:`, or a keyword; anything else before `{` is a braced initialiser.
-        is_block = not head or head[-1] in ");{}:" or re.search(r"\b(else|do|try|const|noexcept|mutable)$", head) or re.search(
+        is_block = not head or head[-1] in ");{}:" or re.search(r"\b(else|do|try|const|noexcept|mutable|override|final)$", head) or re.search(
             r"->\s*[\w:<>,\s*&]+$", head)
         if not is_block:
             return "in a braced initialiser"
-    if re.search(r"(?<![\w:])\?[^:]*$|\?[^;]*[^:]:[^:]?[^;]*$", re.sub(r"::", "  ", prefix)):
+    if "?" in outer(prefix):
         return "in a conditional expression"
-    if re.search(r"&&|\|\|", prefix):
+    if re.search(r"&&|\|\|", outer(prefix)):
         return "after `&&` or `||`"
     return None
 
@@ -84,7 +92,7 @@ def after_problem(text, end):
         return "with a lambda among its arguments"
     if re.search(r"[(,]\s*(?:[A-Za-z_][\w:<>]*\s*)?\{", expression):
         return "with a braced temporary among its arguments"
-    if re.search(r"(?<!\?)\?(?!\?)[^;]*:", re.sub(r"::", "  ", expression)):
+    if "?" in outer(expression) or re.match(r"\s*\([^;]*\?[^;]*\)\s*$", expression):
         return "with a conditional expression as its operand"
     return None
 
@@ -109,7 +117,8 @@ def self_test():
             "if (ready) { co_await f(x); }", "auto x = co_await ns::f<A>(g(y), z);", "Task<void> C::m() const { co_await f(); }",
             'log("co_await f({})");', "// co_await f({1})\n", "for (auto& x : xs) co_await f(x);", "else { co_await f(); }",
             "auto r = [](X x) -> Task<void> { co_await f(x); };", "switch (k) { case K::a: co_await f(); }",
-            "if (auto r = co_await f(x); !r) co_return;"]
+            "if (auto r = co_await f(x); !r) co_return;", "if (a && !b) co_await f();", "Task<int> g() override { co_await f(); }",
+            "co_await f(x, c ? a() : b());", "if (a ? b : c) co_return co_await f(x);", "if (a || (b && c)) x = co_await f();"]
     bad = ["if (co_await f()) g();", "while (!co_await f()) {}", "auto x = c ? co_await a() : co_await b();", "Spec x{co_await s(), 1};",
            "co_await f([s] { return s; });", "co_await f(Spec{1, 2});", "co_await f({1});", "auto x = ok && co_await f();",
            "auto y = co_await (c ? f() : g());", "co_await f(a, Spec{.x = 1});", "return_value({co_await f()});"]
