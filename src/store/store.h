@@ -11,10 +11,10 @@
 namespace osb::store {
 
 struct ImageRecord {
-  std::string name;                  // "debian:12"
-  std::string digest;                // of the config or manifest, "sha256:..."
-  std::vector<std::string> layers;   // sha-256 hex of layer directories, topmost first
-  std::string config_json;           // Env, WorkingDir, Entrypoint, Cmd, User: data, never trusted
+  std::string name;                 // "debian:12"
+  std::string digest;               // of the config or manifest, "sha256:..."
+  std::vector<std::string> layers;  // sha-256 hex of layer directories, topmost first
+  std::string config_json;          // Env, WorkingDir, Entrypoint, Cmd, User: data, never trusted
   std::uint64_t size_bytes = 0;
   WallTime created_at;
 };

@@ -1,0 +1,59 @@
+#include "store/migrations.h"
+
+#include <iterator>
+#include <string_view>
+
+#include "base/text.h"
+
+namespace osb::store {
+namespace {
+
+// Step i leads from version i to i + 1.
+constexpr std::string_view kSteps[] = {
+    // `spec` is JSON (codec.h); `sum` covers every other column, because SQLite notices damage of its own
+    // structure but not of a value.
+    R"(CREATE TABLE sandboxes(
+         id TEXT PRIMARY KEY NOT NULL,
+         owner TEXT NOT NULL,
+         state TEXT NOT NULL,
+         reason TEXT NOT NULL,
+         message TEXT NOT NULL,
+         changed_at INTEGER NOT NULL,
+         created_at INTEGER NOT NULL,
+         expires_at INTEGER,
+         deadline_boot_nanos INTEGER NOT NULL,
+         boot_id TEXT NOT NULL,
+         spec TEXT NOT NULL,
+         sum INTEGER NOT NULL
+       ) STRICT, WITHOUT ROWID;)",
+    R"(CREATE TABLE images(
+         name TEXT PRIMARY KEY NOT NULL,
+         digest TEXT NOT NULL,
+         layers TEXT NOT NULL,
+         config_json TEXT NOT NULL,
+         size_bytes INTEGER NOT NULL,
+         created_at INTEGER NOT NULL
+       ) STRICT, WITHOUT ROWID;)",
+};
+
+}  // namespace
+
+std::int64_t latest_version() { return static_cast<std::int64_t>(std::size(kSteps)); }
+
+Result<> migrate(Database& db) {
+  TRY(auto version, db.number("PRAGMA user_version"));
+  if (version > latest_version() || version < 0)
+    return Error(Errc::unsupported, cat("the database has schema ", version, ", this program knows up to ", latest_version()))
+        .with_hint("it was written by a newer opensandbox: upgrade this one, or use another storage.state_dir");
+  for (; version < latest_version(); ++version) {
+    auto step = cat("BEGIN IMMEDIATE;", kSteps[version], "PRAGMA user_version=", version + 1, ";COMMIT;");
+    if (auto done = db.exec(step); !done) {
+      auto error = std::move(done).error().in(cat("migrate to schema ", version + 1));
+      [[maybe_unused]] auto rolled_back = db.exec("ROLLBACK");
+      return error;
+    }
+  }
+  return Ok{};
+}
+
+}  // namespace osb::store

@@ -1,0 +1,123 @@
+#include "base/text.h"
+#include "store/codec.h"
+#include "store/store.h"
+#include "store/store_file.h"
+
+namespace osb::store {
+namespace {
+
+constexpr std::string_view kPut =
+    "INSERT OR REPLACE INTO sandboxes(id,owner,state,reason,message,changed_at,created_at,expires_at,deadline_boot_nanos,boot_id,spec,sum)"
+    " VALUES(?1,?2,?3,?4,?5,?6,?7,?8,?9,?10,?11,?12)";
+constexpr std::string_view kSelect =
+    "SELECT id,owner,state,reason,message,changed_at,created_at,expires_at,deadline_boot_nanos,boot_id,spec,sum FROM sandboxes ORDER BY id";
+constexpr std::string_view kPutImage =
+    "INSERT OR REPLACE INTO images(name,digest,layers,config_json,size_bytes,created_at) VALUES(?1,?2,?3,?4,?5,?6)";
+constexpr std::string_view kSelectImages = "SELECT name,digest,layers,config_json,size_bytes,created_at FROM images ORDER BY name";
+
+Error damaged_row(const std::string& id) {
+  return Error(Errc::internal, cat("the stored record of sandbox ", json_string(id.substr(0, 40)), " is damaged"))
+      .with_hint("restore the database from a copy, or move it away to start empty; running sandboxes are then removed");
+}
+
+Result<Sandbox> read_row(const Statement& row) {
+  auto text_id = row.text(0);
+  auto id = SandboxId::parse(text_id);
+  auto state = parse_state(row.text(2));
+  if (!id || !state) return damaged_row(text_id);
+  Sandbox out{.id = *id,
+              .owner = row.text(1),
+              .spec = {},
+              .status = {*state, row.text(3), row.text(4), WallTime{row.number(5)}},
+              .created_at = WallTime{row.number(6)},
+              .expires_at = std::nullopt,
+              .deadline_boot_nanos = static_cast<std::uint64_t>(row.number(8)),
+              .boot_id = row.text(9)};
+  if (!row.is_null(7)) out.expires_at = WallTime{row.number(7)};
+  auto text = row.text(10);
+  if (sum_of(out, text) != row.number(11)) return damaged_row(text_id);
+  auto spec = read_spec(text);
+  if (!spec) return damaged_row(text_id);
+  out.spec = *std::move(spec);
+  return out;
+}
+
+Result<ImageRecord> read_image(const Statement& row) {
+  TRY(auto layers, read_list(row.text(2)));
+  return ImageRecord{
+      row.text(0), row.text(1), std::move(layers), row.text(3), static_cast<std::uint64_t>(row.number(4)), WallTime{row.number(5)}};
+}
+
+template <class T>
+Result<std::vector<T>> read_all(Statement& select, Result<T> (*read)(const Statement&)) {
+  std::vector<T> out;
+  select.reset();
+  for (;;) {
+    TRY(bool more, select.step());
+    if (!more) break;
+    auto one = read(select);
+    if (!one) {
+      select.reset();
+      return std::move(one).error();
+    }
+    out.push_back(*std::move(one));
+  }
+  select.reset();
+  return out;
+}
+
+class SqliteStore final : public Store {
+ public:
+  explicit SqliteStore(StoreFile file) : file_(std::move(file)) {}
+
+  Result<> prepare() {
+    TRY(put_, file_.db.prepare(kPut));
+    TRY(erase_, file_.db.prepare("DELETE FROM sandboxes WHERE id=?1"));
+    TRY(select_, file_.db.prepare(kSelect));
+    TRY(put_image_, file_.db.prepare(kPutImage));
+    TRY(erase_image_, file_.db.prepare("DELETE FROM images WHERE name=?1"));
+    TRY(select_images_, file_.db.prepare(kSelectImages));
+    return Ok{};
+  }
+
+  Result<> put(const Sandbox& sandbox) override {
+    auto spec = write_spec(sandbox.spec);
+    const auto& status = sandbox.status;
+    put_.bind(1, sandbox.id.text()).bind(2, sandbox.owner).bind(3, name_of(status.state)).bind(4, status.reason).bind(5, status.message);
+    put_.bind(6, status.changed_at.micros).bind(7, sandbox.created_at.micros);
+    if (sandbox.expires_at) {
+      put_.bind(8, sandbox.expires_at->micros);
+    } else {
+      put_.bind_null(8);
+    }
+    put_.bind(9, static_cast<std::int64_t>(sandbox.deadline_boot_nanos)).bind(10, sandbox.boot_id).bind(11, spec);
+    return put_.bind(12, sum_of(sandbox, spec)).run();
+  }
+
+  Result<> erase(const SandboxId& id) override { return erase_.bind(1, id.text()).run(); }
+  Result<std::vector<Sandbox>> sandboxes() override { return read_all<Sandbox>(select_, read_row); }
+
+  Result<> put_image(const ImageRecord& image) override {
+    auto layers = write_list(image.layers);
+    put_image_.bind(1, image.name).bind(2, image.digest).bind(3, layers).bind(4, image.config_json);
+    return put_image_.bind(5, static_cast<std::int64_t>(image.size_bytes)).bind(6, image.created_at.micros).run();
+  }
+  Result<> erase_image(const std::string& name) override { return erase_image_.bind(1, name).run(); }
+  Result<std::vector<ImageRecord>> images() override { return read_all<ImageRecord>(select_images_, read_image); }
+
+ private:
+  StoreFile file_;  // first: statements are finalized before their database closes
+  Statement put_, erase_, select_, put_image_, erase_image_, select_images_;
+};
+
+}  // namespace
+
+Result<std::unique_ptr<Store>> Store::open(const std::string& path) {
+  auto file = open_store_file(path);
+  if (!file) return std::move(file).error().in("open state database");
+  auto store = std::make_unique<SqliteStore>(*std::move(file));
+  CHECK_OK(store->prepare());
+  return std::unique_ptr<Store>(std::move(store));
+}
+
+}  // namespace osb::store
