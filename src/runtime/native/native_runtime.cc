@@ -1,0 +1,198 @@
+#include "runtime/native/native_runtime.h"
+
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstring>
+
+#include "base/log.h"
+#include "base/text.h"
+#include "image/image.h"
+#include "runtime/native/plan.h"
+
+namespace osb::runtime {
+namespace {
+
+using namespace std::chrono_literals;
+
+// Generous: a create on an overloaded host is slow, not broken. The client of the API has its own patience.
+constexpr auto kCreateDeadline = 60s;
+constexpr auto kCommandDeadline = 15s;
+constexpr auto kDialDeadline = 5s;
+
+// Sealed before it leaves: execd reads exactly what was planned.
+Result<Fd> sealed_memory(const std::string& text) {
+  Fd memory(::memfd_create("setup", MFD_CLOEXEC | MFD_ALLOW_SEALING));
+  if (!memory) return Error::from_errno("memfd_create", errno);
+  if (::write(memory.get(), text.data(), text.size()) != static_cast<ssize_t>(text.size())) return Error::from_errno("write set-up", errno);
+  if (::lseek(memory.get(), 0, SEEK_SET) != 0) return Error::from_errno("rewind set-up", errno);
+  if (::fcntl(memory.get(), F_ADD_SEALS, F_SEAL_WRITE | F_SEAL_GROW | F_SEAL_SHRINK | F_SEAL_SEAL) != 0)
+    return Error::from_errno("seal set-up", errno);
+  return memory;
+}
+
+std::optional<SandboxId> id_of(const wire::Key& key) {
+  return SandboxId::parse(std::string_view(key.text, ::strnlen(key.text, sizeof key.text)));
+}
+
+EndCause cause_of(wire::Cause cause) {
+  switch (cause) {
+    case wire::Cause::unknown: return EndCause::unknown;
+    case wire::Cause::exited: return EndCause::exited;
+    case wire::Cause::signalled: return EndCause::signalled;
+    case wire::Cause::out_of_memory: return EndCause::out_of_memory;
+    case wire::Cause::expired: return EndCause::expired;
+    case wire::Cause::destroyed: return EndCause::destroyed;
+  }
+  return EndCause::unknown;
+}
+
+}  // namespace
+
+NativeRuntime::NativeRuntime(asio::io_context& io, NativeOptions options)
+    : options_(std::move(options)),
+      capabilities_{.name = "native", .pause = true, .limits_disk = true, .network_isolation = true, .survives_serve_restart = true},
+      launcher_(io, options_.launch) {
+  launcher_.on_event([this](const wire::ExitedEvent& event) { on_exited(event); });
+  launcher_.on_reconnect([this] { return compare_after_reconnect(); });
+}
+
+NativeRuntime::~NativeRuntime() = default;
+
+Task<Result<std::unique_ptr<NativeRuntime>>> NativeRuntime::start(asio::io_context& io, NativeOptions options) {
+  auto runtime = std::make_unique<NativeRuntime>(io, std::move(options));
+  auto started = co_await runtime->launcher_.start();
+  if (!started) co_return std::move(started).error().in("start the launcher");
+  auto present = co_await runtime->list();
+  if (!present) co_return std::move(present).error().in("ask the launcher for its sandboxes");
+  for (const auto& live : *present) runtime->live_.insert(live.id.text());
+  co_return std::move(runtime);
+}
+
+Task<void> NativeRuntime::stop(bool destroy_all) {
+  wire::StopRequest request;
+  request.destroy_all = destroy_all ? 1 : 0;
+  auto stopped = co_await launcher_.ask(bytes_of(request), -1, kCommandDeadline);
+  if (!stopped) log::debug("launcher did not answer stop", {{"error", stopped.error().what()}});
+  co_await launcher_.stop();
+}
+
+Task<Result<>> NativeRuntime::create(SandboxId id, SandboxSpec spec, std::uint64_t deadline_boot_nanos) {
+  CO_TRY(auto image, options_.images->resolve(spec.image));
+  CO_TRY(auto request, plan_create(id, spec, image, deadline_boot_nanos));
+  CO_TRY(auto setup, sealed_memory(plan_setup(spec, image)));
+  std::size_t size = sizeof request - (wire::kMaxLayers - request.layer_count) * sizeof(wire::Digest);
+  live_.insert(id.text());
+  auto answer = co_await launcher_.ask(bytes_of(request, size), setup.get(), kCreateDeadline);
+  if (!answer) {
+    live_.erase(id.text());
+    // Nobody waits for it any more: if the launcher makes it after all, it ends at once.
+    auto undone = co_await destroy(id);
+    if (!undone) log::debug("nothing to undo", {{"error", undone.error().what()}});
+    co_return std::move(answer).error().in("create sandbox");
+  }
+  auto reply = reply_in<wire::CreateReply>(*answer);
+  bool made = reply && reply->failed == wire::Step::none;
+  if (made) co_return Ok{};
+  live_.erase(id.text());
+  if (!reply) co_return std::move(reply).error();
+  reply->detail[sizeof reply->detail - 1] = 0;
+  co_return describe_failure(reply->failed, reply->sys, reply->detail).in("create sandbox");
+}
+
+Task<Result<LaunchAnswer>> NativeRuntime::ask_about(wire::Op op, SandboxId id) {
+  wire::SandboxRequest request;
+  request.head.op = op;
+  request.id = key_of(id);
+  auto answer = co_await launcher_.ask(bytes_of(request), -1, kCommandDeadline);
+  co_return answer;
+}
+
+Task<Result<>> NativeRuntime::command(wire::Op op, SandboxId id, const char* verb) {
+  auto answer = co_await ask_about(op, id);
+  if (!answer) co_return std::move(answer).error().in(verb);
+  CO_TRY(auto reply, reply_in<wire::StatusReply>(*answer));
+  if (reply.sys == 0) co_return Ok{};
+  Errc kind = reply.sys == ENOENT ? Errc::not_found : reply.sys == EBUSY ? Errc::conflict : Errc::internal;
+  co_return Error::from_errno(verb, reply.sys, kind);
+}
+
+Task<Result<>> NativeRuntime::destroy(SandboxId id) { return command(wire::Op::destroy, std::move(id), "destroy sandbox"); }
+Task<Result<>> NativeRuntime::pause(SandboxId id) { return command(wire::Op::freeze, std::move(id), "pause sandbox"); }
+Task<Result<>> NativeRuntime::resume(SandboxId id) { return command(wire::Op::thaw, std::move(id), "resume sandbox"); }
+
+Task<Result<>> NativeRuntime::set_deadline(SandboxId id, std::uint64_t deadline_boot_nanos) {
+  wire::DeadlineRequest request;
+  request.id = key_of(id);
+  request.deadline_boot_nanos = deadline_boot_nanos;
+  auto answer = co_await launcher_.ask(bytes_of(request), -1, kCommandDeadline);
+  if (!answer) co_return std::move(answer).error().in("set deadline");
+  CO_TRY(auto reply, reply_in<wire::StatusReply>(*answer));
+  if (reply.sys != 0) co_return Error::from_errno("set deadline", reply.sys, reply.sys == ENOENT ? Errc::not_found : Errc::internal);
+  co_return Ok{};
+}
+
+Task<Result<std::vector<Live>>> NativeRuntime::list() {
+  std::vector<Live> all;
+  wire::ListRequest request;
+  for (;;) {
+    auto answer = co_await launcher_.ask(bytes_of(request), -1, kCommandDeadline);
+    if (!answer) co_return std::move(answer).error();
+    wire::ListReply page;
+    std::memcpy(&page, answer->bytes.data(), std::min(answer->bytes.size(), sizeof page));
+    if (page.count > wire::ListReply::kPage) co_return Error(Errc::internal, "bad list from the launcher");
+    for (std::uint32_t i = 0; i < page.count; ++i) {
+      auto id = id_of(page.entries[i].id);
+      if (id && !page.entries[i].dying) all.push_back({*id, page.entries[i].frozen != 0});
+    }
+    if (!page.more || page.count == 0) co_return all;
+    request.after = page.entries[page.count - 1].id;
+  }
+}
+
+Task<Result<Usage>> NativeRuntime::usage(SandboxId id) {
+  auto answer = co_await ask_about(wire::Op::usage, std::move(id));
+  if (!answer) co_return std::move(answer).error().in("usage");
+  // An unknown sandbox is answered with a plain status, which is shorter.
+  if (answer->bytes.size() < sizeof(wire::UsageReply)) co_return Error(Errc::not_found, "no such sandbox");
+  CO_TRY(auto reply, reply_in<wire::UsageReply>(*answer));
+  co_return Usage{reply.cpu_nanos, reply.memory_bytes, reply.memory_peak_bytes, reply.memory_limit_bytes, reply.pids};
+}
+
+http::Target NativeRuntime::execd(const SandboxId& id) const {
+  return http::Target::unix_socket(cat(options_.launch.run_dir, "/sandboxes/", id.text(), ".sock"));
+}
+
+Task<Result<std::unique_ptr<http::ClientConnection>>> NativeRuntime::dial(SandboxId id, std::uint16_t port) {
+  auto answer = co_await ask_about(wire::Op::dial, std::move(id));
+  if (!answer) co_return std::move(answer).error().in("dial");
+  CO_TRY(auto reply, reply_in<wire::StatusReply>(*answer));
+  if (reply.sys != 0 || !answer->descriptor)
+    co_return Error::from_errno("dial", reply.sys, reply.sys == ENOENT ? Errc::not_found : Errc::internal);
+  auto connected = co_await http::connect_fd(std::move(answer->descriptor), port, kDialDeadline);
+  co_return connected;
+}
+
+void NativeRuntime::on_exited(const wire::ExitedEvent& event) {
+  auto id = id_of(event.id);
+  if (!id) return;
+  live_.erase(id->text());
+  if (ended_) ended_({*id, cause_of(event.cause), event.status, event.cpu_nanos, event.memory_peak_bytes});
+}
+
+// A launcher that was lost may have lost sandboxes with it; those that are gone have ended without an event.
+Task<void> NativeRuntime::compare_after_reconnect() {
+  auto present = co_await list();
+  if (!present) co_return;
+  std::set<std::string, std::less<>> now;
+  for (const auto& live : *present) now.insert(live.id.text());
+  for (const auto& text : std::set(live_)) {
+    if (now.contains(text)) continue;
+    live_.erase(text);
+    auto id = SandboxId::parse(text);
+    if (id && ended_) ended_({*id, EndCause::unknown, 0, 0, 0});
+  }
+}
+
+}  // namespace osb::runtime

@@ -1,0 +1,55 @@
+// The native runtime: sandboxes made from kernel parts by opensandbox-launch.
+#pragma once
+#include <memory>
+#include <set>
+#include <string>
+
+#include "runtime/native/launch_client.h"
+#include "runtime/runtime.h"
+
+namespace osb::image {
+class Store;
+}
+
+namespace osb::runtime {
+
+struct NativeOptions {
+  LaunchOptions launch;
+  const image::Store* images = nullptr;  // outlives the runtime
+};
+
+class NativeRuntime final : public Runtime {
+ public:
+  static Task<Result<std::unique_ptr<NativeRuntime>>> start(asio::io_context& io, NativeOptions options);
+  NativeRuntime(asio::io_context& io, NativeOptions options);
+  ~NativeRuntime() override;
+
+  void set_ended_handler(EndedHandler handler) { ended_ = std::move(handler); }
+  // Sandboxes go on without us; `destroy_all` ends them first. An idle launcher ends either way.
+  Task<void> stop(bool destroy_all);
+
+  const Capabilities& capabilities() const override { return capabilities_; }
+  Task<Result<>> create(SandboxId id, SandboxSpec spec, std::uint64_t deadline_boot_nanos) override;
+  Task<Result<>> destroy(SandboxId id) override;
+  Task<Result<>> pause(SandboxId id) override;
+  Task<Result<>> resume(SandboxId id) override;
+  Task<Result<>> set_deadline(SandboxId id, std::uint64_t deadline_boot_nanos) override;
+  Task<Result<std::vector<Live>>> list() override;
+  Task<Result<Usage>> usage(SandboxId id) override;
+  http::Target execd(const SandboxId& id) const override;
+  Task<Result<std::unique_ptr<http::ClientConnection>>> dial(SandboxId id, std::uint16_t port) override;
+
+ private:
+  Task<Result<LaunchAnswer>> ask_about(wire::Op op, SandboxId id);
+  Task<Result<>> command(wire::Op op, SandboxId id, const char* verb);
+  void on_exited(const wire::ExitedEvent& event);
+  Task<void> compare_after_reconnect();
+
+  NativeOptions options_;
+  Capabilities capabilities_;
+  LaunchClient launcher_;
+  EndedHandler ended_;
+  std::set<std::string, std::less<>> live_;  // made and not ended; what a lost launcher has to answer for
+};
+
+}  // namespace osb::runtime

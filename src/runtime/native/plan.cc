@@ -1,0 +1,77 @@
+#include "runtime/native/plan.h"
+
+#include <cerrno>
+#include <cstring>
+
+#include "base/text.h"
+
+namespace osb::runtime {
+namespace {
+
+void append_pairs(std::string& out, const StringMap& map) {
+  out += '{';
+  bool first = true;
+  for (const auto& [name, value] : map) {
+    if (!std::exchange(first, false)) out += ',';
+    append_json_string(out, name);
+    out += ':';
+    append_json_string(out, value);
+  }
+  out += '}';
+}
+
+}  // namespace
+
+wire::Key key_of(const SandboxId& id) {
+  wire::Key key;
+  id.text().copy(key.text, sizeof key.text);
+  return key;
+}
+
+Result<wire::CreateRequest> plan_create(const SandboxId& id, const SandboxSpec& spec, const image::Image& image,
+                                        std::uint64_t deadline_boot_nanos) {
+  if (image.layers.empty() || image.layers.size() > wire::kMaxLayers)
+    return Error(Errc::invalid_argument,
+                 cat("image ", image.name, " has ", image.layers.size(), " layers; 1 to ", wire::kMaxLayers, " can be stacked"));
+  wire::CreateRequest request;
+  request.id = key_of(id);
+  request.deadline_boot_nanos = deadline_boot_nanos;
+  request.limits = spec.limits;
+  request.policy = spec.policy;
+  request.host_view = image.host_view ? 1 : 0;
+  for (const auto& layer : image.layers) layer.copy(request.layers[request.layer_count++].hex, sizeof(wire::Digest));
+  return request;
+}
+
+std::string plan_setup(const SandboxSpec& spec, const image::Image& image) {
+  bool root = spec.policy.user == UserMode::root;
+  StringMap env;
+  for (const auto& [name, value] : image.env) env.insert_or_assign(name, value);
+  for (const auto& [name, value] : spec.env) env.insert_or_assign(name, value);
+  std::string out = "{\"env\":";
+  append_pairs(out, env);
+  out += ",\"entrypoint\":[";
+  for (std::size_t i = 0; i < spec.entrypoint.size(); ++i) {
+    if (i > 0) out += ',';
+    append_json_string(out, spec.entrypoint[i]);
+  }
+  out += "],\"cwd\":";
+  append_json_string(out, image.working_dir.empty() ? "/workspace" : image.working_dir);
+  int payload = root ? 0 : 1000;
+  out += cat(",\"uid\":", payload, ",\"gid\":", payload, ",\"home\":", root ? "\"/root\"" : "\"/home/user\"", ",\"keep_caps\":", root,
+             ",\"audit_exec\":true}");
+  return out;
+}
+
+Error describe_failure(wire::Step step, int sys, std::string_view detail) {
+  std::string why = sys != 0 ? std::strerror(sys) : std::string(detail);
+  if (step == wire::Step::entrypoint && (sys == ENOENT || sys == EACCES || sys == ENOEXEC || sys == ENOTDIR))
+    return Error(Errc::invalid_argument, "the entrypoint cannot be started: " + why, sys)
+        .with_code("DOCKER::INVALID_ENTRYPOINT")
+        .at("entrypoint");
+  bool exhausted = sys == EAGAIN || sys == ENOSPC || sys == EMFILE || sys == ENFILE || sys == ENOMEM;
+  return Error(exhausted ? Errc::exhausted : Errc::internal, cat("step ", wire::name_of(step), " failed: ", why), sys)
+      .with_code("DOCKER::SANDBOX_START_FAILED");
+}
+
+}  // namespace osb::runtime
