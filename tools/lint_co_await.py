@@ -6,7 +6,6 @@ guess the order. So an await may be a statement, the right side of `=` or `co_re
 of a plain call. It is flagged in the forms below.
 """
 import re
-import subprocess
 import sys
 from pathlib import Path
 
@@ -106,9 +105,7 @@ def check_text(name, text):
 
 
 def sources(root):
-    names = subprocess.run(["git", "-C", str(root), "ls-files", "-co", "--exclude-standard", "--", "src/*.cc", "src/*.h", "tests/*.cc", "tests/*.h"],
-                           check=True, capture_output=True, text=True).stdout.split("\n")
-    return [name for name in names if name and (root / name).exists()]
+    return sorted(path.relative_to(root).as_posix() for folder in ("src", "tests") for path in (root / folder).rglob("*") if path.suffix in (".h", ".cc"))
 
 
 def self_test():
