@@ -63,6 +63,8 @@ function(osb_room_flavour name suffix deps libs sources)
       target_precompile_headers(osb_pch PRIVATE ${CMAKE_SOURCE_DIR}/cmake/pch.h)
     endif()
     target_precompile_headers(${target} REUSE_FROM osb_pch)
+    # Asio in the precompiled header leaves references to its compiled part in every file that reuses it.
+    target_link_libraries(${target} PUBLIC osb_boost)
   endif()
 endfunction()
 
