@@ -67,6 +67,7 @@ void BodyDecoder::end_of_stream() {
   if (framing_.kind == Framing::Kind::until_close) {
     state_ = State::done;
   } else {
+    truncated_ = true;
     fail("the connection ended inside a body");
   }
 }

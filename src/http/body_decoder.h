@@ -29,6 +29,7 @@ class BodyDecoder {
   bool done() const noexcept { return state_ == State::done; }
   bool failed() const noexcept { return state_ == State::failed; }
   std::string_view problem() const noexcept { return problem_; }  // once failed
+  bool truncated() const noexcept { return truncated_; }          // it failed because the connection ended
   const Framing& framing() const noexcept { return framing_; }
   // How many bytes may be read from the connection without reading past this body; 0 when only decode() knows.
   std::uint64_t plain_bytes() const noexcept;
@@ -65,6 +66,7 @@ class BodyDecoder {
   std::size_t extensions_ = 0;
   std::size_t trailers_ = 0;
   std::string_view problem_;
+  bool truncated_ = false;
 };
 
 }  // namespace osb::http

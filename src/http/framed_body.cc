@@ -94,8 +94,8 @@ Result<std::size_t> FramedBody::decode_in_place(std::span<char> into, std::size_
 
 // Bytes decoded before a failure are delivered first; the failure comes with the next call.
 Result<std::size_t> FramedBody::outcome(std::size_t produced) const {
-  if (produced == 0 && decoder_.failed()) return Error(Errc::invalid_argument, std::string(decoder_.problem()));
-  return produced;
+  if (produced > 0 || !decoder_.failed()) return produced;
+  return Error(decoder_.truncated() ? Errc::unavailable : Errc::invalid_argument, std::string(decoder_.problem()));
 }
 
 bool FramedBody::may_drain(std::size_t limit) const {

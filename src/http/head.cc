@@ -212,7 +212,7 @@ Refusal parse_response_head(std::string_view head, std::string_view method, Clie
 std::string new_request_id() {
   // One getrandom(2) serves many requests: ids need to be distinct, not secret.
   constexpr std::size_t kDigits = 32;
-  static std::string stock;
+  thread_local std::string stock;
   if (stock.size() < kDigits) stock = random_hex(kDigits / 2 * 64);
   auto id = stock.substr(stock.size() - kDigits);
   stock.resize(stock.size() - kDigits);

@@ -41,6 +41,7 @@ struct Server::Impl {
 
   Result<std::uint16_t> open(Listener listener);
   Task<void> accept_loop(Socket& socket);
+  int accept_burst(int listening);
   void welcome(Fd fd);
   Task<void> serve(Fd fd);
   void close_listeners();
@@ -69,25 +70,30 @@ Result<std::uint16_t> Server::Impl::open(Listener listener) {
 }
 
 Task<void> Server::Impl::accept_loop(Socket& socket) {
+  bool paused = false;
   while (!stopping) {
     auto ready = co_await socket.wait_readable();
     if (!ready) co_return;
-    bool short_of_descriptors = false;
-    for (int i = 0; i < kAcceptBurst && !short_of_descriptors; ++i) {
-      Fd fd(::accept4(socket.native(), nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK));
-      if (fd) {
-        welcome(std::move(fd));
-      } else if (errno != EINTR && errno != ECONNABORTED) {
-        short_of_descriptors = is_shortage(errno);
-        break;
-      }
-    }
-    // The waiting connection keeps the socket readable: without a pause this would spin.
-    if (short_of_descriptors) {
-      log::warn("accept paused: out of descriptors or memory", {{"connections", tasks.size()}});
-      co_await sleep_for(kAcceptPause);
+    int error = accept_burst(socket.native());
+    bool shortage = is_shortage(error);
+    if (shortage && !paused) log::warn("accept pauses: no descriptor or memory left", {{"connections", tasks.size()}, {"errno", error}});
+    paused = shortage;
+    // The connection that waits keeps the socket readable: without a pause this would spin.
+    if (shortage) co_await sleep_for(kAcceptPause);
+  }
+}
+
+// Takes what waits, so many at most; gives the error that ended it, 0 when the burst was full.
+int Server::Impl::accept_burst(int listening) {
+  for (int i = 0; i < kAcceptBurst; ++i) {
+    Fd fd(::accept4(listening, nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK));
+    if (fd) {
+      welcome(std::move(fd));
+    } else if (errno != EINTR && errno != ECONNABORTED) {
+      return errno;
     }
   }
+  return 0;
 }
 
 void Server::Impl::welcome(Fd fd) {

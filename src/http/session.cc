@@ -10,6 +10,7 @@ namespace {
 
 constexpr std::size_t kReadBytes = 16 * 1024;
 constexpr std::size_t kDrainBytes = 64 * 1024;
+constexpr auto kDrainTime = std::chrono::seconds(5);
 constexpr std::size_t kPartingBytes = 256 * 1024;
 constexpr auto kPartingTime = std::chrono::seconds(1);
 
@@ -135,7 +136,7 @@ Task<void> Session::answer() {
     socket_.close();
     co_return;
   }
-  if (failure.empty() && phase_ == Phase::fresh) failure = "the handler sent no response";
+  if (failure.empty() && phase_ == Phase::fresh && !peer_gone_) failure = "the handler sent no response";
   if (!failure.empty()) co_await answer_failure(std::move(failure));
 }
 
@@ -155,13 +156,16 @@ Task<void> Session::answer_failure(std::string reason) {
 Task<bool> Session::settle() {
   // A streamed response that was not ended is cut off visibly, by closing before its terminator.
   if (phase_ != Phase::finished || !keep_alive_ || socket_.closed()) co_return false;
+  if (body_.done()) co_return true;
+  socket_.set_read_limit(Socket::Clock::now() + kDrainTime);
   bool drained = co_await body_.drain(kDrainBytes);
   co_return drained;
 }
 
 // Closing with unread bytes in the socket would reset the connection and could take the response with it.
 Task<void> Session::part() {
-  if (socket_.closed() || phase_ != Phase::finished) {
+  bool more_may_come = refusal_ || !body_.done() || !socket_.pending().empty();
+  if (socket_.closed() || phase_ != Phase::finished || !more_may_come) {
     socket_.close();
     co_return;
   }
@@ -187,7 +191,10 @@ Task<void> Session::closed() {
     auto ready = co_await socket_.wait_readable();
     if (!ready) co_return;
     auto got = take(true);
-    if (!got) co_return;
+    if (got) continue;
+    peer_gone_ = true;
+    keep_alive_ = false;
+    co_return;
   }
   co_await socket_.wait_error();
 }

@@ -63,6 +63,7 @@ class Session final : public Responder {
   Phase phase_ = Phase::fresh;
   bool busy_ = false;  // a request is being received or answered
   bool retiring_ = false;
+  bool peer_gone_ = false;
   bool keep_alive_ = false;
   bool head_only_ = false;
   bool chunked_ = false;

@@ -16,10 +16,26 @@
 
 namespace osb::http {
 
+template <class T>
+Task<void> deliver(Task<T> task, std::optional<T>& into) {
+  into.emplace(co_await std::move(task));
+}
+
 // Runs `task` on `io`, whose loop another thread turns, and waits for its result.
 template <class T>
 T wait_for(asio::io_context& io, Task<T> task) {
-  return asio::co_spawn(io, std::move(task), asio::use_future).get();
+  std::optional<T> result;
+  asio::co_spawn(io, deliver(std::move(task), result), asio::use_future).get();
+  return std::move(*result);
+}
+inline void wait_for(asio::io_context& io, Task<void> task) { asio::co_spawn(io, std::move(task), asio::use_future).get(); }
+
+inline ClientRequest request_of(std::string method, std::string target, std::string body = {}) {
+  ClientRequest request;
+  request.method = std::move(method);
+  request.target = std::move(target);
+  request.body = std::move(body);
+  return request;
 }
 
 class TempDir {
