@@ -1,7 +1,7 @@
 #include "sys/fs_file.h"
 
 #include <fcntl.h>
-#include <sys/syscall.h>
+#include <sys/file.h>
 #include <unistd.h>
 
 #include <cerrno>
@@ -89,10 +89,9 @@ Result<> flush(int fd) {
 }
 
 Result<bool> lock_exclusive(int fd, LockWait wait) {
-  long rc = -1;
+  int rc = -1;
   do {
-    // Not flock(3): this room is called sys, and a header of ours with the C header's name would be found in its place.
-    rc = ::syscall(SYS_flock, fd, LOCK_EX | (wait == LockWait::no ? LOCK_NB : 0));
+    rc = ::flock(fd, LOCK_EX | (wait == LockWait::no ? LOCK_NB : 0));
   } while (rc < 0 && errno == EINTR);
   if (rc == 0) return true;
   if (errno == EWOULDBLOCK) return false;

@@ -1,0 +1,70 @@
+// The store on disk. Files are the only truth: several processes may have it open, and what one writes the next call of
+// another reads.
+//
+//   <root>/            0700
+//     lock             held while names or layers change (never while an import unpacks)
+//     layers/<hex>/    complete layers
+//     images/*.json    one record a name (record.h)
+//     tmp/<random>/    imports under way
+#pragma once
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "base/fd.h"
+#include "image/budget.h"
+#include "image/image.h"
+#include "image/importer.h"
+#include "sys/fs_file.h"
+
+namespace osb::image {
+
+struct StoreOptions {
+  std::string host_root = "/";  // another one in tests
+  sys::fs::Durable durable = sys::fs::Durable::yes;
+  BudgetLimits limits;  // its bytes and entries are those of each import's own options
+};
+
+// Safe to use from several threads: after open() only files change.
+class FileStore : public Store {
+ public:
+  static Result<std::unique_ptr<FileStore>> open(const std::string& root, StoreOptions options);
+
+  Result<Image> resolve(const std::string& reference) const override;
+  std::vector<Image> list() const override;
+  Result<Image> import(const std::string& path, const ImportOptions& options) override;
+  Result<> remove(const std::string& reference, const std::function<bool(const Image&)>& in_use) override;
+
+ private:
+  FileStore(StoreOptions options) : options_(std::move(options)) {}
+
+  Result<> prepare(const std::string& root);
+  Result<Fd> lock() const;
+  Result<> publish_host();
+  Result<Image> read_record(const std::string& name) const;
+  Result<Image> find_digest(const std::string& digest) const;
+  struct Records {
+    std::vector<Image> images;
+    bool complete = true;  // false: one could not be read, so nobody knows which layers it needs
+  };
+  Result<Records> read_records() const;
+
+  Result<bool> layer_exists(const std::string& layer) const;
+  Result<std::uint64_t> layer_size(const std::string& layer) const;
+  // The rest want the lock held.
+  // Preconditions: the layers are on disk.
+  Result<> move_layers(const WorkDir& work, const std::vector<std::string>& made);
+  Result<> commit(const WorkDir& work, const BuiltImage& built);
+  Result<> write_record(const Image& image);
+  Result<> keep_replaced(const Image& by);
+  Result<> collect_layers();
+
+  StoreOptions options_;
+  Fd root_;
+  Fd layers_;
+  Fd images_;
+  Fd tmp_;
+  Image host_;
+};
+
+}  // namespace osb::image
