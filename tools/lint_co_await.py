@@ -89,7 +89,7 @@ def after_problem(text, end):
     expression = operand(text, end)
     if re.search(r"\[[^\]\[]*\]\s*(?:\([^()]*\))?\s*(?:mutable\s*)?(?:->[^{]*)?\{", expression):
         return "with a lambda among its arguments"
-    if re.search(r"[(,]\s*(?:[A-Za-z_][\w:<>]*\s*)?\{", expression):
+    if re.search(r"[(,]\s*(?:[A-Za-z_][\w:<>]*\s*)?\{(?!\s*\})", expression):
         return "with a braced temporary among its arguments"
     if "?" in outer(expression) or re.match(r"\s*\([^;]*\?[^;]*\)\s*$", expression):
         return "with a conditional expression as its operand"
@@ -115,7 +115,7 @@ def self_test():
             'log("co_await f({})");', "// co_await f({1})\n", "for (auto& x : xs) co_await f(x);", "else { co_await f(); }",
             "auto r = [](X x) -> Task<void> { co_await f(x); };", "switch (k) { case K::a: co_await f(); }",
             "if (auto r = co_await f(x); !r) co_return;", "if (a && !b) co_await f();", "Task<int> g() override { co_await f(); }",
-            "co_await f(x, c ? a() : b());", "if (a ? b : c) co_return co_await f(x);", "if (a || (b && c)) x = co_await f();"]
+            "co_await f(x, c ? a() : b());", "co_await f(200, Headers{});", "if (a ? b : c) co_return co_await f(x);", "if (a || (b && c)) x = co_await f();"]
     bad = ["if (co_await f()) g();", "while (!co_await f()) {}", "auto x = c ? co_await a() : co_await b();", "Spec x{co_await s(), 1};",
            "co_await f([s] { return s; });", "co_await f(Spec{1, 2});", "co_await f({1});", "auto x = ok && co_await f();",
            "auto y = co_await (c ? f() : g());", "co_await f(a, Spec{.x = 1});", "return_value({co_await f()});"]
