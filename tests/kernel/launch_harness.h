@@ -1,6 +1,8 @@
 // Runs a real opensandbox-launch with its own instance and temporary directories, and speaks its wire language.
 #pragma once
+#include <arpa/inet.h>
 #include <fcntl.h>
+#include <netinet/in.h>
 #include <poll.h>
 #include <signal.h>
 #include <spawn.h>
@@ -149,6 +151,7 @@ class LaunchHarness {
     return event;
   }
 
+  void drop_extra_arguments() { extra_.clear(); }
   void kill_launcher() {
     ::kill(pid_, SIGKILL);
     wait_exit();

@@ -1,0 +1,102 @@
+// Fault injection: every step of the create list fails once, and dies once; nothing of the sandbox may be left.
+#include <gtest/gtest.h>
+
+#include "tests/kernel/host_traces.h"
+#include "tests/kernel/kernel_test.h"
+#include "tests/kernel/launch_harness.h"
+
+namespace osb::test {
+namespace {
+
+using wire::Step;
+
+std::vector<Step> all_steps() {
+  std::vector<Step> steps;
+  for (auto i = static_cast<std::uint32_t>(Step::validate); i < static_cast<std::uint32_t>(Step::entrypoint); ++i) {
+    auto step = static_cast<Step>(i);
+    if (step != Step::id_range) steps.push_back(step);  // taken together with the user namespace
+  }
+  return steps;
+}
+
+class EveryCreateStep : public testing::TestWithParam<Step> {
+  void SetUp() override { NEED(kernel_test::need_root()); }
+};
+
+TEST_P(EveryCreateStep, ThatFailsIsNamedAndLeavesNothing) {
+  LaunchHarness launcher({"--fail-at", wire::name_of(GetParam())});
+  auto before = traces_of(launcher.instance());
+  auto descriptors = open_descriptors_of(launcher.pid());
+  auto reply = launcher.create(launcher.request(random_id_text()));
+  EXPECT_EQ(reply.failed, GetParam()) << wire::name_of(reply.failed);
+  EXPECT_EQ(reply.sys, ECANCELED);
+  EXPECT_EQ(traces_of(launcher.instance()), before);
+  // The pool may have refilled what the create took; apart from that no descriptor stays.
+  EXPECT_TRUE(eventually([&] { return open_descriptors_of(launcher.pid()) <= descriptors + 4; }));
+}
+
+TEST_P(EveryCreateStep, WhoseProcessDiesLeavesNothing) {
+  bool in_launcher = GetParam() < Step::cgroup_attach;
+  LaunchHarness launcher({"--die-at", wire::name_of(GetParam())});
+  std::string instance = launcher.instance();
+  auto before = traces_of(instance);
+  auto reply = launcher.create(launcher.request(random_id_text()));
+  EXPECT_NE(reply.failed, Step::none);
+  if (in_launcher) {
+    // The launcher itself is dead. The next one of this instance finds the ledger and removes what it names.
+    ASSERT_TRUE(launcher.wait_exit());
+    launcher.drop_extra_arguments();
+    launcher.start();
+  }
+  EXPECT_TRUE(eventually([&] { return traces_of(instance) == before; }));
+}
+
+INSTANTIATE_TEST_SUITE_P(Create, EveryCreateStep, testing::ValuesIn(all_steps()),
+                         [](const auto& info) { return wire::name_of(info.param); });
+
+TEST(CreateSteps, WithoutInjectionTheSameCreateSucceeds) {
+  NEED(kernel_test::need_root());
+  LaunchHarness launcher;
+  auto before = traces_of(launcher.instance());
+  auto id = random_id_text();
+  ASSERT_EQ(launcher.create(launcher.request(id)).failed, Step::none);
+  EXPECT_NE(traces_of(launcher.instance()), before);
+  EXPECT_EQ(launcher.ask(wire::Op::destroy, id), 0);
+  ASSERT_TRUE(launcher.wait_exited());
+  EXPECT_EQ(traces_of(launcher.instance()), before);
+}
+
+TEST(CreateSteps, AnEntrypointThatDoesNotExistIsNamed) {
+  NEED(kernel_test::need_root());
+  LaunchHarness launcher;
+  auto before = traces_of(launcher.instance());
+  auto reply = launcher.create(
+      launcher.request(random_id_text()),
+      R"({"env":{},"entrypoint":["/no/such/program"],"cwd":"/workspace","uid":1000,"gid":1000,"home":"/home/user","keep_caps":false})");
+  EXPECT_EQ(reply.failed, Step::entrypoint) << wire::name_of(reply.failed);
+  EXPECT_EQ(reply.sys, ENOENT);
+  EXPECT_EQ(traces_of(launcher.instance()), before);
+}
+
+TEST(CreateSteps, AForeignGroupOfTheSameNameStopsTheCreateAndStays) {
+  NEED(kernel_test::need_root());
+  LaunchHarness launcher;
+  auto id = random_id_text();
+  auto existing = cgroups_of(launcher.instance());
+  ASSERT_TRUE(existing.empty());
+  std::string foreign;
+  for (const auto* top : {"/sys/fs/cgroup/unified", "/sys/fs/cgroup"}) {
+    std::string parent = cat(top, "/opensandbox-", launcher.instance());
+    if (std::filesystem::is_directory(parent)) foreign = parent + "/" + id;
+  }
+  ASSERT_FALSE(foreign.empty());
+  std::filesystem::create_directory(foreign);
+  auto reply = launcher.create(launcher.request(id));
+  EXPECT_EQ(reply.failed, Step::cgroup);
+  EXPECT_EQ(reply.sys, EEXIST);
+  EXPECT_TRUE(std::filesystem::is_directory(foreign));
+  std::filesystem::remove(foreign);
+}
+
+}  // namespace
+}  // namespace osb::test

@@ -1,0 +1,78 @@
+// What a sandbox can leave on the host, gathered from the kernel alone, so that "nothing is left" is an equality.
+#pragma once
+#include <dirent.h>
+
+#include <algorithm>
+#include <filesystem>
+#include <fstream>
+#include <set>
+#include <sstream>
+#include <string>
+
+#include "base/text.h"
+
+namespace osb::test {
+
+inline std::string read_text(const std::string& path) {
+  std::ifstream file(path);
+  std::stringstream text;
+  text << file.rdbuf();
+  return text.str();
+}
+
+// Every cgroup directory of this instance in every hierarchy.
+inline std::set<std::string> cgroups_of(const std::string& instance) {
+  std::set<std::string> found;
+  std::ifstream mounts("/proc/self/mounts");
+  for (std::string line; std::getline(mounts, line);) {
+    auto words = split(line, ' ');
+    if (words.size() < 3 || !words[2].starts_with("cgroup")) continue;
+    std::string parent = cat(words[1], "/opensandbox-", instance);
+    std::error_code ignored;
+    for (const auto& entry : std::filesystem::directory_iterator(parent, ignored))
+      if (entry.is_directory()) found.insert(entry.path());
+  }
+  return found;
+}
+
+// Processes whose real uid lies in the ranges that sandboxes get.
+inline std::set<int> processes_in_ranges() {
+  std::set<int> found;
+  for (const auto& entry : std::filesystem::directory_iterator("/proc")) {
+    auto pid = parse_int<int>(entry.path().filename().string());
+    if (!pid) continue;
+    auto status = read_text(cat("/proc/", *pid, "/status"));
+    auto at = status.find("\nUid:\t");
+    if (at == std::string::npos) continue;
+    auto uid = split(std::string_view(status).substr(at + 6), '\t')[0];
+    if (parse_int<std::uint64_t>(uid).value_or(0) >= 0x40000000) found.insert(*pid);
+  }
+  return found;
+}
+
+inline std::set<std::string> entries_of(const std::string& directory) {
+  std::set<std::string> found;
+  std::error_code ignored;
+  for (const auto& entry : std::filesystem::directory_iterator(directory, ignored)) found.insert(entry.path().filename());
+  return found;
+}
+
+inline std::size_t open_descriptors_of(int pid) { return entries_of(cat("/proc/", pid, "/fd")).size(); }
+inline std::string host_mounts() { return read_text("/proc/self/mountinfo"); }
+
+// The objects of one instance, without its launcher's own.
+struct Traces {
+  std::set<std::string> cgroups;
+  std::set<std::string> ledger;
+  std::set<std::string> sockets;
+  std::set<int> processes;
+  std::string mounts;
+  bool operator==(const Traces&) const = default;
+};
+
+inline Traces traces_of(const std::string& instance) {
+  std::string run = "/run/opensandbox/" + instance;
+  return {cgroups_of(instance), entries_of(run + "/ledger"), entries_of(run + "/sandboxes"), processes_in_ranges(), host_mounts()};
+}
+
+}  // namespace osb::test
