@@ -1,0 +1,127 @@
+#include "execd/command_routes.h"
+
+#include "base/id.h"
+#include "base/text.h"
+#include "execd/collector.h"
+#include "execd/event_stream.h"
+#include "execd/events.h"
+#include "execd/replies.h"
+#include "execd/run_request.h"
+
+namespace osb::execd {
+namespace {
+
+constexpr auto kInterruptGrace = std::chrono::seconds(3);
+constexpr auto kInterruptPatience = std::chrono::seconds(10);
+
+// First value of a query parameter; empty when it is absent or the query is malformed.
+std::string query_value(const http::Request& request, std::string_view name) {
+  auto pairs = http::parse_query(request.query);
+  if (!pairs) return {};
+  for (auto& [key, value] : *pairs)
+    if (key == name) return std::move(value);
+  return {};
+}
+
+bool callers_mistake(const Error& error) { return error.field() == "cwd" || error.field() == "uid" || error.field() == "envs"; }
+
+Task<void> stream_events(http::Responder& responder, std::string events) {
+  auto headers = event_stream_headers();
+  auto sent = co_await responder.begin(200, std::move(headers), events);
+  if (sent) sent = co_await responder.end();
+}
+
+// A command that could not be started still has an id and a stream, as the protocol wants it.
+Task<void> stream_start_failure(http::Responder& responder, Error error) {
+  Cause cause = error.kind() == Errc::not_found ? Cause::not_found : Cause::not_started;
+  std::string batch;
+  events::append_init(batch, random_hex(16));
+  events::append_start_error(batch, error.what(), cause);
+  co_await stream_events(responder, std::move(batch));
+}
+
+Task<void> stream_background(Sandbox& sandbox, std::shared_ptr<Command> command, http::Responder& responder) {
+  std::string batch;
+  events::append_init(batch, command->id);
+  events::append_complete(batch, 0);
+  sandbox.tasks.spawn("collect", collect(std::move(command)));
+  co_await stream_events(responder, std::move(batch));
+}
+
+void append_member(std::string& out, std::string_view name, std::string_view text) {
+  out += cat(",\"", name, "\":");
+  append_json_string(out, text);
+}
+
+std::string status_json(const Command& command) {
+  const Process& process = *command.process;
+  std::string out = cat("{\"id\":\"", command.id, "\"");
+  append_member(out, "content", command.content);
+  out += cat(",\"running\":", process.running());
+  append_member(out, "started_at", format_rfc3339(process.started_at()));
+  if (const auto& end = process.end()) {
+    out += cat(",\"exit_code\":", wire_code(*end));
+    append_member(out, "finished_at", format_rfc3339(process.ended_at()));
+    if (failed(*end)) append_member(out, "error", describe(*end));
+    append_member(out, "cause", name_of(end->cause));
+  }
+  return out += "}";
+}
+
+}  // namespace
+
+Task<void> run_command(Sandbox& sandbox, http::Request& request, http::Responder& responder) {
+  auto body = co_await request.body->read_all(kMaxBody);
+  if (!body) co_return co_await reply_bad_request(responder, std::move(body).error());
+  auto asked = parse_command_request(*body);
+  if (!asked) co_return co_await reply_bad_request(responder, std::move(asked).error());
+  std::string content = asked->command;
+  bool background = asked->background;
+  auto start = prepare(sandbox.setup, *std::move(asked));
+  if (!start) co_return co_await reply_bad_request(responder, std::move(start).error());
+  if (sandbox.processes.running() >= Commands::kMaxRunning)
+    co_return co_await reply_error(responder, 429, "RUNTIME_ERROR", "256 commands are running; wait for one to end or interrupt it");
+  start->merge_output = background;
+  auto process = sandbox.processes.start(*start);
+  if (!process && callers_mistake(process.error())) co_return co_await reply_bad_request(responder, std::move(process).error());
+  if (!process) co_return co_await stream_start_failure(responder, std::move(process).error());
+  auto command = sandbox.commands.add(content, *std::move(process), background);
+  if (background) co_return co_await stream_background(sandbox, std::move(command), responder);
+  co_await stream_command(sandbox, std::move(command), responder);
+}
+
+Task<void> interrupt_command(Sandbox& sandbox, http::Request& request, http::Responder& responder) {
+  std::string id = query_value(request, "id");
+  if (id.empty()) co_return co_await reply_error(responder, 400, "MISSING_QUERY", "the query parameter \"id\" is required");
+  auto command = sandbox.commands.find(id);
+  if (!command || !command->process->running())
+    co_return co_await reply_error(responder, 500, "RUNTIME_ERROR", cat("no running command has the id ", json_string(id.substr(0, 80))));
+  auto process = command->process;
+  process->interrupt(kInterruptGrace);
+  bool ended = co_await process->wait_end(kInterruptPatience);
+  if (!ended) co_return co_await reply_error(responder, 500, "RUNTIME_ERROR", "the command did not end after SIGKILL");
+  co_await reply_empty(responder);
+}
+
+Task<void> command_status(Sandbox& sandbox, std::string id, http::Responder& responder) {
+  auto command = sandbox.commands.find(id);
+  if (!command)
+    co_return co_await reply_error(responder, 404, "INVALID_REQUEST_BODY", cat("no command has the id ", json_string(id.substr(0, 80))));
+  auto response = http::Response::json(200, status_json(*command));
+  [[maybe_unused]] auto sent = co_await responder.send(std::move(response));
+}
+
+Task<void> command_logs(Sandbox& sandbox, std::string id, http::Request& request, http::Responder& responder) {
+  auto command = sandbox.commands.find(id);
+  if (!command || !command->output)
+    co_return co_await reply_error(responder, 400, "INVALID_REQUEST_BODY",
+                                   cat("no background command has the id ", json_string(id.substr(0, 80))));
+  auto cursor = parse_int<std::uint64_t>(query_value(request, "cursor")).value_or(0);
+  command->catch_up();
+  const Ring& output = *command->output;
+  auto response = http::Response::text(200, output.read_from(cursor));
+  response.headers.add("EXECD-COMMANDS-TAIL-CURSOR", cat(output.end()));
+  [[maybe_unused]] auto sent = co_await responder.send(std::move(response));
+}
+
+}  // namespace osb::execd

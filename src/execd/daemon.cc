@@ -1,0 +1,159 @@
+#include "execd/daemon.h"
+
+#include <malloc.h>
+#include <sys/prctl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/log.h"
+#include "execd/collector.h"
+#include "execd/privileges.h"
+#include "execd/service.h"
+#include "execd/signals.h"
+#include "model/launch_wire.h"
+
+namespace osb::execd {
+namespace {
+
+constexpr int kOwnFailure = 125;
+constexpr auto kLongTime = std::chrono::hours(24);
+
+http::Limits limits() {
+  http::Limits limits;
+  limits.body_bytes = 1024 * 1024;
+  limits.connections = 512;
+  // A reader that thinks for a while about what it got is not gone; the program waits for it.
+  limits.write_stall_deadline = std::chrono::minutes(10);
+  return limits;
+}
+
+// One arena and early trimming: an idle sandbox should cost kilobytes.
+void bound_heap() {
+  ::mallopt(M_ARENA_MAX, 1);
+  ::mallopt(M_MMAP_THRESHOLD, 128 * 1024);
+  ::mallopt(M_TRIM_THRESHOLD, 128 * 1024);
+}
+
+void write_report(const Fd& report, wire::Step step, int sys) {
+  wire::ChildReport text{.step = step, .sys = sys};
+  [[maybe_unused]] auto n = report ? ::write(report.get(), &text, sizeof text) : 0;
+}
+
+class Daemon {
+ public:
+  explicit Daemon(Start start)
+      : native_(start.setup.native),
+        report_(std::move(start.report)),
+        sandbox_(io_.get_executor(), std::move(start.setup), std::move(start.oom_counter)),
+        service_(sandbox_),
+        server_(io_, limits(), [this](http::Request& request, http::Responder& responder) { return service_.handle(request, responder); }) {
+  }
+
+  [[noreturn]] void run(Fd listener, std::uint16_t port, const std::string& socket_path) {
+    auto signals = Signals::make(io_.get_executor(), !native_);
+    if (!signals) fail(signals.error());
+    open_doors(std::move(listener), port, socket_path);
+    sandbox_.tasks.spawn("signals", hear(*std::move(signals)));
+    start_entrypoint();
+    write_report(report_, wire::Step::none, 0);
+    report_.reset();
+    io_.run();
+    ::_exit(exit_status_);
+  }
+
+ private:
+  // Nothing is left to clean up that the end of the process does not.
+  [[noreturn]] void fail(const Error& error) {
+    log::error("execd cannot run", {{"error", error.what()}});
+    write_report(report_, wire::Step::entrypoint, error.sys() != 0 ? error.sys() : EINVAL);
+    ::_exit(kOwnFailure);
+  }
+
+  void open_doors(Fd listener, std::uint16_t port, const std::string& socket_path) {
+    if (listener) {
+      if (auto done = server_.listen_fd(std::move(listener)); !done) fail(done.error());
+    }
+    if (port != 0) {
+      if (auto done = server_.listen_tcp("0.0.0.0", port); !done) fail(done.error());
+    }
+    if (!socket_path.empty()) {
+      if (auto done = server_.listen_unix(socket_path, 0600); !done) fail(done.error());
+    }
+  }
+
+  void start_entrypoint() {
+    if (sandbox_.setup.entrypoint.empty()) return;
+    StartRequest request;
+    request.env = sandbox_.setup.env;
+    request.cwd = sandbox_.setup.cwd;
+    request.cwd_may_be_missing = true;
+    request.env.insert_or_assign("PWD", request.cwd);
+    request.attempts = attempts_for_argv(sandbox_.setup.entrypoint, request.env);
+    request.merge_output = native_;
+    // Elsewhere the container's own log shows what the entrypoint says.
+    request.inherit_stdio = !native_;
+    if (native_) request.who = sandbox_.setup.who;
+    auto process = sandbox_.processes.start(request);
+    if (!process) fail(process.error());
+    entrypoint_ = *process;
+    sandbox_.tasks.spawn("entrypoint", outlive_entrypoint());
+    if (native_) sandbox_.tasks.spawn("entrypoint output", collect_into(*process, sandbox_.entrypoint_output));
+  }
+
+  Task<void> outlive_entrypoint() {
+    bool ended = false;
+    while (!ended) ended = co_await entrypoint_->wait_end(kLongTime);
+    stop(terminating_ ? 0 : entrypoint_->end()->code);
+  }
+
+  Task<void> hear(Signals signals) {
+    for (;;) {
+      auto seen = co_await signals.wait();
+      while (seen.child && sandbox_.processes.reap()) co_await give_way();
+      if (!seen.terminate) continue;
+      terminating_ = true;
+      if (entrypoint_ && entrypoint_->running())
+        entrypoint_->signal_group(SIGTERM);
+      else
+        stop(0);
+    }
+  }
+
+  void stop(int status) {
+    exit_status_ = status;
+    io_.stop();
+  }
+
+  asio::io_context io_{1};
+  bool native_;
+  Fd report_;
+  Sandbox sandbox_;
+  Service service_;
+  http::Server server_;
+  std::shared_ptr<Process> entrypoint_;
+  bool terminating_ = false;
+  int exit_status_ = 0;
+};
+
+}  // namespace
+
+[[noreturn]] void run_daemon(Start start) {
+  bound_heap();
+  ::umask(022);
+  ::prctl(PR_SET_DUMPABLE, 0, 0, 0, 0);
+  if (::getpid() != 1) ::prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0);
+  if (start.setup.native) {
+    if (auto shed = shed_privileges(start.setup.keep_caps); !shed) {
+      write_report(start.report, wire::Step::entrypoint, shed.error().sys());
+      ::_exit(kOwnFailure);
+    }
+  }
+  complete_setup(start.setup);
+  Fd listener = std::move(start.listener);
+  std::uint16_t port = start.port;
+  std::string socket_path = std::move(start.socket_path);
+  Daemon daemon(std::move(start));
+  daemon.run(std::move(listener), port, socket_path);
+}
+
+}  // namespace osb::execd

@@ -1,0 +1,62 @@
+#include "execd/events.h"
+
+#include "base/clock.h"
+#include "base/text.h"
+
+namespace osb::execd::events {
+namespace {
+
+void finish(std::string& out) {
+  out += ",\"timestamp\":";
+  append(out, wall_now_millis());
+  out += "}\n\n";
+}
+
+void append_error_event(std::string& out, std::string_view value, std::string_view trace, const ExitStatus& status) {
+  out += R"({"type":"error","error":{"ename":"CommandExecError","evalue":)";
+  append_json_string(out, value);
+  out += ",\"traceback\":[";
+  append_json_string(out, trace);
+  out += "]},\"cause\":";
+  append_json_string(out, name_of(status.cause));
+  if (auto advice = advise(status); !advice.empty()) {
+    out += ",\"advice\":";
+    append_json_string(out, advice);
+  }
+  finish(out);
+}
+
+}  // namespace
+
+void append_init(std::string& out, std::string_view id) {
+  out += R"({"type":"init","text":)";
+  append_json_string(out, id);
+  finish(out);
+}
+
+void append_ping(std::string& out) {
+  out += R"({"type":"ping","text":"pong")";
+  finish(out);
+}
+
+void append_output(std::string& out, std::string_view type, std::string_view text) {
+  out += R"({"type":")";
+  out += type;
+  out += R"(","text":)";
+  append_json_string(out, text);
+  finish(out);
+}
+
+void append_complete(std::string& out, std::int64_t execution_millis) {
+  out += R"({"type":"execution_complete","execution_time":)";
+  append(out, execution_millis);
+  finish(out);
+}
+
+void append_error(std::string& out, const ExitStatus& status) { append_error_event(out, cat(wire_code(status)), describe(status), status); }
+
+void append_start_error(std::string& out, std::string_view reason, Cause cause) {
+  append_error_event(out, reason, reason, ExitStatus{.cause = cause});
+}
+
+}  // namespace osb::execd::events

@@ -1,0 +1,171 @@
+#include "execd/exec_route.h"
+
+#include "base/text.h"
+#include "execd/collector.h"
+#include "execd/frames.h"
+#include "execd/replies.h"
+#include "execd/run_request.h"
+
+namespace osb::execd {
+namespace {
+
+constexpr std::string_view kProtocol = "osb-exec/1";
+constexpr std::size_t kReadBytes = 32 * 1024;
+// How often a client that cannot take part (its input is stuck) is asked whether it is still there.
+constexpr auto kProbeEvery = std::chrono::seconds(3);
+
+// What the two directions of one conversation know of each other.
+struct Conversation {
+  std::shared_ptr<Process> process;
+  http::Stream& stream;
+  bool gone = false;         // the client hung up or broke the protocol
+  bool input_stuck = false;  // bytes for stdin wait for the program to read
+};
+
+Task<void> write_input(Conversation& talk, std::string_view bytes) {
+  auto& input = talk.process->input();
+  while (input && !bytes.empty()) {
+    talk.input_stuck = true;
+    auto [ec, n] = co_await input->async_write_some(asio::buffer(bytes), nothrow);
+    talk.input_stuck = false;
+    bytes.remove_prefix(n);
+    // A program that closed its stdin simply does not want more.
+    if (ec) input.reset();
+  }
+}
+
+Task<void> obey(Conversation& talk, Frame frame) {
+  if (frame.type == FrameType::input) co_await write_input(talk, frame.payload);
+  if (frame.type == FrameType::input_end) talk.process->input().reset();
+  if (frame.type == FrameType::signal) talk.process->signal_group(static_cast<unsigned char>(frame.payload[0]));
+}
+
+// Until the client hangs up; then everything the program started ends with it.
+Task<void> listen(Conversation& talk) {
+  FrameDecoder decoder;
+  std::string buffer(kReadBytes, '\0');
+  for (;;) {
+    auto n = co_await talk.stream.read_some(buffer);
+    if (!n || *n == 0) break;
+    decoder.feed({buffer.data(), *n});
+    auto frame = decoder.next();
+    while (frame && *frame) {
+      co_await obey(talk, **frame);
+      frame = decoder.next();
+    }
+    if (!frame) break;
+  }
+  talk.gone = true;
+  if (talk.process->running()) talk.process->kill_all();
+  talk.process->wake();
+}
+
+// Sends what one pipe has; false when it has nothing (or nothing that counts) now, or the client is gone.
+Task<bool> send_output(Conversation& talk, OutputPipe& pipe, FrameType type, std::string& frame, std::size_t& left) {
+  frame.resize(kFrameHead + kReadBytes);
+  std::size_t n = pipe.read(std::span(frame).subspan(kFrameHead, std::min(left, kReadBytes)));
+  if (n == 0) co_return false;
+  left -= n;
+  put_frame_head(frame.data(), type, n);
+  auto sent = co_await talk.stream.write_all(std::string_view(frame).substr(0, kFrameHead + n));
+  if (!sent) talk.gone = true;
+  co_return static_cast<bool>(sent);
+}
+
+Task<void> wait_for_output(Conversation& talk) {
+  auto until = talk.input_stuck ? Process::Clock::now() + kProbeEvery : Process::Clock::time_point::max();
+  co_await talk.process->activity(until);
+  if (!talk.input_stuck || Process::Clock::now() < until) co_return;
+  std::string probe = make_frame(FrameType::output, {});
+  auto sent = co_await talk.stream.write_all(probe);
+  if (!sent) talk.gone = true;
+}
+
+// Until the leader has ended and what it wrote is sent, or the client is gone.
+Task<void> speak(Conversation& talk) {
+  Process& process = *talk.process;
+  std::string frame;
+  std::size_t left[2] = {~std::size_t{0}, ~std::size_t{0}};
+  bool closing = false;
+  while (!talk.gone) {
+    bool out = co_await send_output(talk, process.out(), FrameType::output, frame, left[0]);
+    bool err = co_await send_output(talk, process.err(), FrameType::error_output, frame, left[1]);
+    if (out || err) continue;
+    if (closing) break;
+    if (process.running()) {
+      co_await wait_for_output(talk);
+      continue;
+    }
+    closing = true;
+    left[0] = process.out().available();
+    left[1] = process.err().available();
+    if (left[0] > 0) process.out().expect_bytes();
+    if (left[1] > 0) process.err().expect_bytes();
+  }
+  if (talk.gone) co_return;
+  std::string end = make_frame(FrameType::end, ending_json(*process.end()));
+  [[maybe_unused]] auto sent = co_await talk.stream.write_all(end);
+}
+
+http::Headers upgrade_headers() {
+  http::Headers headers;
+  headers.add("Upgrade", std::string(kProtocol));
+  return headers;
+}
+
+Task<void> converse(Sandbox& sandbox, std::shared_ptr<Process> process, http::Responder& responder) {
+  auto headers = upgrade_headers();
+  auto stream = co_await responder.upgrade(101, std::move(headers));
+  if (!stream) {
+    process->kill_all();
+  } else {
+    (*stream)->clear_deadline();
+    auto executor = co_await asio::this_coro::executor;
+    Conversation talk{.process = process, .stream = **stream};
+    TaskGroup listening(executor);
+    listening.spawn("exec input", listen(talk));
+    co_await speak(talk);
+    if (talk.gone && process->running()) process->kill_all();
+    co_await listening.stop();
+  }
+  process->input().reset();
+  if (process->out().is_open() || process->err().is_open()) drain_in_background(sandbox, std::move(process));
+}
+
+// The program cannot be executed: told the same way as one that ran and said so.
+Task<void> end_without_program(http::Responder& responder, Error error) {
+  bool absent = error.kind() == Errc::not_found;
+  ExitStatus status{.cause = absent ? Cause::not_found : Cause::exited, .code = absent ? 127 : 126};
+  auto headers = upgrade_headers();
+  auto stream = co_await responder.upgrade(101, std::move(headers));
+  if (!stream) co_return;
+  std::string frames = make_frame(FrameType::error_output, error.what() + "\n") + make_frame(FrameType::end, ending_json(status));
+  [[maybe_unused]] auto sent = co_await (*stream)->write_all(frames);
+}
+
+Task<void> refuse(http::Responder& responder, Error error) {
+  if (error.kind() == Errc::exhausted || error.kind() == Errc::internal)
+    co_return co_await reply_error(responder, error.kind() == Errc::exhausted ? 429 : 500, "RUNTIME_ERROR", error.what());
+  co_await reply_bad_request(responder, std::move(error));
+}
+
+}  // namespace
+
+Task<void> run_exec(Sandbox& sandbox, http::Request& request, http::Responder& responder) {
+  if (!iequals(request.headers.get("Upgrade"), kProtocol))
+    co_return co_await reply_error(responder, 426, "INVALID_REQUEST_BODY", cat("this route needs \"Upgrade: ", kProtocol, "\""));
+  auto body = co_await request.body->read_all(kMaxBody);
+  if (!body) co_return co_await reply_bad_request(responder, std::move(body).error());
+  auto asked = parse_exec_request(*body);
+  if (!asked) co_return co_await reply_bad_request(responder, std::move(asked).error());
+  auto start = prepare(sandbox.setup, *std::move(asked));
+  if (!start) co_return co_await reply_bad_request(responder, std::move(start).error());
+  if (sandbox.processes.running() >= Commands::kMaxRunning)
+    co_return co_await reply_error(responder, 429, "RUNTIME_ERROR", "256 commands are running; wait for one to end or interrupt it");
+  auto process = sandbox.processes.start(*start);
+  if (process) co_return co_await converse(sandbox, *std::move(process), responder);
+  if (process.error().field() == "program") co_return co_await end_without_program(responder, std::move(process).error());
+  co_await refuse(responder, std::move(process).error());
+}
+
+}  // namespace osb::execd

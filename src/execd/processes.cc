@@ -1,0 +1,145 @@
+#include "execd/processes.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <sys/resource.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <algorithm>
+
+#include "base/text.h"
+
+namespace osb::execd {
+namespace {
+
+constexpr int kReapAtOnce = 1024;
+constexpr rlim_t kOpenFiles = 4096;
+
+Result<Pipe> make_pipe() {
+  int ends[2];
+  if (::pipe2(ends, O_CLOEXEC) != 0) return Error::from_errno("pipe", errno, Errc::exhausted);
+  return Pipe{Fd(ends[0]), Fd(ends[1])};
+}
+
+// Only execd's end: a program that finds its own end non-blocking would misbehave.
+void make_non_blocking(const Fd& fd) { ::fcntl(fd.get(), F_SETFL, O_NONBLOCK); }
+
+// The line "oom_kill N" of memory.events and of memory.oom_control.
+std::optional<std::uint64_t> count_in(std::string_view text) {
+  for (std::string_view line : split(text, '\n'))
+    if (line.starts_with("oom_kill ")) return parse_int<std::uint64_t>(line.substr(9));
+  return std::nullopt;
+}
+
+// Pipes of a few hundred commands and their clients do not fit into the usual 1024. Returns the soft limit before.
+std::optional<std::uint64_t> raise_open_files() {
+  rlimit files{};
+  if (::getrlimit(RLIMIT_NOFILE, &files) != 0) return std::nullopt;
+  std::uint64_t before = files.rlim_cur;
+  files.rlim_cur = std::min<rlim_t>(files.rlim_max, kOpenFiles);
+  bool raised = files.rlim_cur > before && ::setrlimit(RLIMIT_NOFILE, &files) == 0;
+  return raised ? std::optional(before) : std::nullopt;
+}
+
+Error describe_failure(const ChildStart& start, const StartRequest& request) {
+  auto error = [&](Errc kind, std::string what) { return Error::from_errno(std::move(what), start.sys, kind); };
+  bool no_resources = start.sys == EAGAIN || start.sys == ENOMEM;
+  if (start.failed == ChildStep::cwd) return error(Errc::invalid_argument, cat("cwd ", json_string(request.cwd))).at("cwd");
+  if (start.failed == ChildStep::uid || start.failed == ChildStep::gid || start.failed == ChildStep::groups)
+    return error(start.sys == EPERM ? Errc::permission_denied : Errc::invalid_argument, "run as this user").at("uid");
+  if (no_resources) return error(Errc::exhausted, "start a process");
+  if (start.failed != ChildStep::exec) return error(Errc::internal, cat("start a process: ", name_of(start.failed)));
+  std::string program = json_string(request.attempts.back().argv.front());
+  if (start.sys == E2BIG) return error(Errc::invalid_argument, "arguments and environment together").at("envs");
+  bool absent = start.sys == ENOENT || start.sys == ENOTDIR;
+  return error(absent ? Errc::not_found : Errc::permission_denied, std::move(program)).at("program");
+}
+
+}  // namespace
+
+struct Processes::Pipes {
+  Pipe in;
+  Pipe out;
+  Pipe err;
+};
+
+Processes::Processes(Executor executor, bool native, bool keep_caps, Fd oom_counter)
+    : executor_(executor),
+      native_(native),
+      keep_caps_(keep_caps),
+      oom_counter_(std::move(oom_counter)),
+      null_(::open("/dev/null", O_RDWR | O_CLOEXEC)),
+      open_files_(raise_open_files()) {}
+
+std::optional<std::uint64_t> Processes::oom_kills() const {
+  char text[512];
+  ssize_t n = oom_counter_ ? ::pread(oom_counter_.get(), text, sizeof text, 0) : -1;
+  if (n <= 0) return std::nullopt;
+  return count_in({text, static_cast<std::size_t>(n)});
+}
+
+Result<> Processes::open_pipes(const StartRequest& request, Pipes& pipes) const {
+  if (request.inherit_stdio) return Ok{};
+  if (request.with_stdin) {
+    TRY(pipes.in, make_pipe());
+    make_non_blocking(pipes.in.write);
+  }
+  TRY(pipes.out, make_pipe());
+  make_non_blocking(pipes.out.read);
+  if (request.merge_output) return Ok{};
+  TRY(pipes.err, make_pipe());
+  make_non_blocking(pipes.err.read);
+  return Ok{};
+}
+
+ChildPlan Processes::plan_for(const StartRequest& request, const Pipes& pipes) {
+  ChildPlan plan;
+  plan.attempts = request.attempts;
+  plan.env = &request.env;
+  plan.cwd = request.cwd;
+  plan.cwd_may_be_missing = request.cwd_may_be_missing;
+  plan.tag = tags_.next();
+  plan.open_files = open_files_;
+  if (request.who) plan.who = &*request.who;
+  if (native_) plan.capabilities = keep_caps_ && request.who && request.who->uid == 0 ? Capabilities::root_mode : Capabilities::none;
+  if (request.inherit_stdio) return plan;
+  plan.in = request.with_stdin ? pipes.in.read.get() : null_.get();
+  plan.out = pipes.out.write.get();
+  plan.err = request.merge_output ? plan.out : pipes.err.write.get();
+  return plan;
+}
+
+Result<std::shared_ptr<Process>> Processes::start(const StartRequest& request) {
+  Pipes pipes;
+  CHECK_OK(open_pipes(request, pipes));
+  ChildPlan plan = plan_for(request, pipes);
+  auto kills_before = oom_kills();
+  auto started_nanos = boot_now_nanos();
+  ChildStart child = start_child(plan);
+  if (child.pid < 0) return describe_failure(child, request);
+  auto process = std::make_shared<Process>(executor_, *this, TreeRoot{child.pid, plan.tag}, started_nanos);
+  process->oom_kills_before_ = kills_before;
+  running_.emplace(child.pid, process);
+  auto wake = [process] { process->wake(); };
+  if (pipes.out.read) process->out_.open(executor_, std::move(pipes.out.read), wake);
+  if (pipes.err.read) process->err_.open(executor_, std::move(pipes.err.read), wake);
+  if (pipes.in.write) process->input_.emplace(executor_, pipes.in.write.release());
+  if (request.timeout) process->limit(*request.timeout);
+  return process;
+}
+
+bool Processes::reap() {
+  for (int i = 0; i < kReapAtOnce; ++i) {
+    siginfo_t info{};
+    if (::waitid(P_ALL, 0, &info, WEXITED | WNOHANG) != 0 || info.si_pid == 0) return false;
+    auto found = running_.find(info.si_pid);
+    if (found == running_.end()) continue;  // an orphan, or a child that never became a program
+    auto process = std::move(found->second);
+    running_.erase(found);
+    process->ended(info);
+  }
+  return true;
+}
+
+}  // namespace osb::execd

@@ -1,0 +1,26 @@
+// Sandbox: the parts every route works with, owned in one place. Everything runs on the one I/O thread.
+#pragma once
+#include <memory>
+
+#include "async/task_group.h"
+#include "execd/commands.h"
+#include "execd/processes.h"
+#include "execd/ring.h"
+#include "execd/setup.h"
+
+namespace osb::execd {
+
+inline constexpr std::size_t kEntrypointRing = 64 * 1024;
+
+struct Sandbox {
+  Sandbox(Executor executor, Setup set_up, Fd oom_counter)
+      : setup(std::move(set_up)), processes(executor, setup.native, setup.keep_caps, std::move(oom_counter)), tasks(executor) {}
+
+  Setup setup;
+  Processes processes;
+  Commands commands;
+  TaskGroup tasks;  // output that goes on after the request that started it
+  Ring entrypoint_output{kEntrypointRing, nullptr};
+};
+
+}  // namespace osb::execd

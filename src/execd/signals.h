@@ -1,0 +1,27 @@
+// Signals of execd itself, as something to wait for: no handler ever runs.
+#pragma once
+#include <boost/asio/posix/basic_stream_descriptor.hpp>
+
+#include "async/task.h"
+#include "base/result.h"
+
+namespace osb::execd {
+
+class Signals {
+ public:
+  struct Seen {
+    bool child = false;      // something has ended
+    bool terminate = false;  // SIGTERM or SIGINT
+  };
+
+  // Blocks what it watches and gives every other signal its standard meaning, except SIGPIPE, which is ignored.
+  // `with_termination` only where somebody outside may end execd politely.
+  static Result<Signals> make(Executor executor, bool with_termination);
+  Task<Seen> wait();
+
+ private:
+  Signals(Executor executor, int fd) : descriptor_(executor, fd) {}
+  asio::posix::basic_stream_descriptor<Executor> descriptor_;
+};
+
+}  // namespace osb::execd

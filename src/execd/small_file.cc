@@ -1,0 +1,37 @@
+#include "execd/small_file.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+
+#include "base/fd.h"
+
+namespace osb::execd {
+
+Result<std::string> read_all_of(int fd, std::size_t limit) {
+  std::string text;
+  for (std::size_t step = 4096; text.size() < limit; step *= 2) {
+    std::size_t had = text.size();
+    std::size_t wanted = std::min(step, limit - had);
+    text.resize(had + wanted);
+    ssize_t n = ::read(fd, text.data() + had, wanted);
+    text.resize(had + (n > 0 ? static_cast<std::size_t>(n) : 0));
+    if (n < 0 && errno != EINTR) return Error::from_errno("read", errno);
+    if (n == 0) break;
+  }
+  return text;
+}
+
+Result<std::string> read_small_file(const std::string& path, std::size_t limit) {
+  Fd file(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY));
+  if (!file) return Error::from_errno("open", errno);
+  struct stat info{};
+  if (::fstat(file.get(), &info) != 0) return Error::from_errno("stat", errno);
+  if (!S_ISREG(info.st_mode)) return Error(Errc::invalid_argument, "not a regular file");
+  return read_all_of(file.get(), limit);
+}
+
+}  // namespace osb::execd
