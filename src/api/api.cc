@@ -2,6 +2,7 @@
 
 #include "api/render.h"
 #include "api/v1/routes.h"
+#include "base/log.h"
 #include "base/text.h"
 #include "model/json.h"
 #include "proxy/headers.h"
@@ -25,7 +26,13 @@ bool is_json_type(std::string_view content_type) {
   return iequals(media, "application/json") || iequals(media, "application/merge-patch+json");
 }
 
-Reader reader_of(Door door) { return door == Door::local ? Reader::local : Reader::remote; }
+// A failure of ours is logged here, once, with the id the client can quote.
+http::Response tell(const Error& error, const http::Request& request, Door door) {
+  int status = status_of(error.kind());
+  if (status >= 500 && status != 501)
+    log::error("request failed", {{"request_id", request.request_id}, {"code", error.code()}, {"error", error.what()}});
+  return render(error, door == Door::local ? Reader::local : Reader::remote);
+}
 
 Task<void> send(http::Responder& responder, http::Response response) {
   [[maybe_unused]] auto sent = co_await responder.send(std::move(response));  // a client that left needs no answer
@@ -62,7 +69,7 @@ Task<void> Api::serve(http::Request& request, http::Responder& responder, Door d
   auto match = router_.find(request.method, request.path);
   const Entry* entry = match.route ? &entries_[static_cast<std::size_t>(match.route - router_.routes().data())] : nullptr;
   auto caller = admit(request, door, entry);
-  if (!caller) co_return co_await send(responder, render(caller.error(), reader_of(door)));
+  if (!caller) co_return co_await send(responder, tell(caller.error(), request, door));
   if (entry && entry->spec->access == Access::local && door != Door::local) entry = nullptr;
   if (!entry) {
     bool known = match.path_known && !match.route;
@@ -74,7 +81,7 @@ Task<void> Api::serve(http::Request& request, http::Responder& responder, Door d
     co_return co_await send(responder, std::move(response));
   }
   auto done = co_await entry->spec->stream(context_, std::move(call), responder);
-  if (!done && !responder.started()) co_await send(responder, render(done.error(), reader_of(door)));
+  if (!done && !responder.started()) co_await send(responder, tell(done.error(), request, door));
 }
 
 Result<Caller> Api::admit(const http::Request& request, Door door, const Entry* entry) const {
@@ -85,16 +92,16 @@ Result<Caller> Api::admit(const http::Request& request, Door door, const Entry* 
 }
 
 Task<http::Response> Api::respond(http::Request& request, const Entry& entry, Call call) {
-  auto reader = reader_of(call.door);
+  auto door = call.door;
   if (proxy::has_body(request) && entry.spec->body == Body::json && !is_json_type(request.headers.get("Content-Type")))
     co_return problem(415, "GENERAL::UNSUPPORTED_MEDIA_TYPE", "The body must be JSON, sent with Content-Type: application/json.");
   if (proxy::has_body(request)) {
     auto body = co_await request.body->read_all(kMaxJsonBytes);
-    if (!body) co_return render(body.error(), reader);
+    if (!body) co_return tell(body.error(), request, door);
     if (entry.spec->body == Body::json) call.body = *std::move(body);
   }
   auto response = co_await entry.spec->answer(context_, std::move(call));
-  if (!response) co_return render(response.error(), reader);
+  if (!response) co_return tell(response.error(), request, door);
   co_return *std::move(response);
 }
 

@@ -1,7 +1,6 @@
 #include "api/render.h"
 
 #include "api/json_text.h"
-#include "base/log.h"
 #include "model/json.h"
 
 namespace osb::api {
@@ -98,9 +97,7 @@ std::string error_json(const Error& error, Reader reader) {
 }
 
 http::Response render(const Error& error, Reader reader) {
-  int status = status_of(error.kind());
-  if (status >= 500 && status != 501) log::error("request failed", {{"error", error.what()}, {"code", error.code()}});
-  return http::Response::json(status, error_json(error, reader));
+  return http::Response::json(status_of(error.kind()), error_json(error, reader));
 }
 
 http::Response problem(int status, std::string_view code, std::string_view message) {

@@ -13,7 +13,7 @@
 namespace osb::api {
 
 // Who reads an error. Failures of ours (internal, unavailable, timeout) name host paths and internals: a remote client
-// reads a fixed sentence instead, the details go to the log; the local door belongs to the operator and shows them.
+// reads a fixed sentence instead, the caller logs the details; the local door belongs to the operator and shows them.
 enum class Reader { remote, local };
 
 int status_of(Errc kind);
