@@ -149,9 +149,12 @@ Result<> Launcher::begin_create(Sandbox& sandbox, const wire::CreateRequest& req
   plan.cgroup = &entry;
 
   CHECK_OK(step(Step::disk));
-  plan.disk_image = request.limits.disk_bytes > kLargestMemoryStore;
-  if (plan.disk_image) {
-    TRY(plan.disk_template, disk_template(host_.disks_path(), request.limits.disk_bytes, request.limits.disk_inodes));
+  DiskHelper disk;
+  if (request.limits.disk_bytes > kLargestMemoryStore) {
+    TRY(auto empty, disk_template(host_.disks_path(), request.limits.disk_bytes, request.limits.disk_inodes));
+    TRY(disk, start_disk_helper(empty, host_.disks_path()));
+    plan.disk_socket = disk.socket.get();
+    watch_helper(std::move(disk.pidfd));
   }
 
   CHECK_OK(step(Step::listener));

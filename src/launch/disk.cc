@@ -2,17 +2,21 @@
 
 #include <fcntl.h>
 #include <linux/loop.h>
+#include <poll.h>
+#include <signal.h>
 #include <spawn.h>
 #include <sys/ioctl.h>
+#include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include <cerrno>
 #include <cstdio>
+#include <cstring>
 
-#include "base/fd.h"
 #include "base/text.h"
+#include "sys/raw.h"
 
 extern char** environ;
 
@@ -79,6 +83,9 @@ Result<std::string> disk_template(const std::string& disks_dir, std::uint64_t by
   return path;
 }
 
+namespace {
+
+// A descriptor that keeps the device until it is mounted, or -1 with errno; the device's path goes to `device`.
 int attach_disk(const char* template_path, const char* disks_dir, char* device, std::size_t device_size) {
   Fd original(::open(template_path, O_RDONLY | O_CLOEXEC));
   Fd image(::open(disks_dir, O_TMPFILE | O_RDWR | O_CLOEXEC, 0600));
@@ -100,6 +107,77 @@ int attach_disk(const char* template_path, const char* disks_dir, char* device, 
     if (error != EBUSY) return -1;
   }
   return -1;
+}
+
+int mount_disk(const char* template_path, const char* disks_dir) {
+  namespace raw = sys::raw;
+  char device[32];
+  Fd keep_open(attach_disk(template_path, disks_dir, device, sizeof device));
+  if (!keep_open) return -1;
+  Fd fs(raw::fsopen("ext4"));
+  bool set = fs && raw::fsconfig_string(fs.get(), "source", device) == 0 && raw::fsconfig_create(fs.get()) == 0;
+  return set ? raw::fsmount(fs.get(), MOUNT_ATTR_NOSUID | MOUNT_ATTR_NODEV) : -1;
+}
+
+// One int: 0 with the mount attached, or the errno that stopped it.
+void send_mount(int socket, int mount, int error) {
+  iovec part{&error, sizeof error};
+  alignas(cmsghdr) char control[CMSG_SPACE(sizeof(int))] = {};
+  msghdr message{};
+  message.msg_iov = &part;
+  message.msg_iovlen = 1;
+  if (mount >= 0) {
+    message.msg_control = control;
+    message.msg_controllen = sizeof control;
+    cmsghdr* rights = CMSG_FIRSTHDR(&message);
+    rights->cmsg_level = SOL_SOCKET;
+    rights->cmsg_type = SCM_RIGHTS;
+    rights->cmsg_len = CMSG_LEN(sizeof mount);
+    std::memcpy(CMSG_DATA(rights), &mount, sizeof mount);
+  }
+  ::sendmsg(socket, &message, MSG_NOSIGNAL);
+}
+
+}  // namespace
+
+Result<DiskHelper> start_disk_helper(const std::string& template_path, const std::string& disks_dir) {
+  int ends[2];
+  if (::socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, ends) != 0) return Error::from_errno("socketpair", errno);
+  DiskHelper helper{Fd(ends[0]), Fd()};
+  Fd theirs(ends[1]);
+  int pidfd = -1;
+  clone_args args{};
+  args.flags = CLONE_PIDFD;
+  args.exit_signal = SIGCHLD;
+  args.pidfd = reinterpret_cast<std::uint64_t>(&pidfd);
+  int child = sys::raw::clone3(args);
+  if (child < 0) return Error::from_errno("clone disk helper", errno);
+  if (child == 0) {
+    int mount = mount_disk(template_path.c_str(), disks_dir.c_str());
+    send_mount(theirs.get(), mount, mount < 0 ? errno : 0);
+    ::_exit(0);
+  }
+  helper.pidfd = Fd(pidfd);
+  return helper;
+}
+
+int receive_mount(int socket) {
+  pollfd ready{socket, POLLIN, 0};
+  if (::poll(&ready, 1, 10'000) != 1) return errno = ETIMEDOUT, -1;
+  int error = EIO;
+  iovec part{&error, sizeof error};
+  alignas(cmsghdr) char control[CMSG_SPACE(sizeof(int))] = {};
+  msghdr message{};
+  message.msg_iov = &part;
+  message.msg_iovlen = 1;
+  message.msg_control = control;
+  message.msg_controllen = sizeof control;
+  if (::recvmsg(socket, &message, MSG_CMSG_CLOEXEC) != sizeof error) return errno = EIO, -1;
+  cmsghdr* rights = CMSG_FIRSTHDR(&message);
+  if (error != 0 || rights == nullptr) return errno = error, -1;
+  int mount = -1;
+  std::memcpy(&mount, CMSG_DATA(rights), sizeof mount);
+  return mount;
 }
 
 }  // namespace osb::launch

@@ -3,10 +3,10 @@
 // The image never has a path (O_TMPFILE) and the device clears itself, so a crash at any moment leaves nothing.
 // Only file systems that we made ourselves are ever mounted.
 #pragma once
-#include <cstddef>
 #include <cstdint>
 #include <string>
 
+#include "base/fd.h"
 #include "base/result.h"
 
 namespace osb::launch {
@@ -17,8 +17,15 @@ inline constexpr std::uint64_t kLargestMemoryStore = 256ull << 20;
 // Path of an empty file system of this size, made on first use with mkfs.ext4. Sparse: a few hundred KiB on disk.
 Result<std::string> disk_template(const std::string& disks_dir, std::uint64_t bytes, std::uint64_t inodes);
 
-// Copies the template to a nameless file in disks_dir and attaches it to a free loop device, whose path it writes to
-// `device`. Returns a descriptor that keeps the device until it is mounted, or -1 with errno. No heap: runs after clone.
-int attach_disk(const char* template_path, const char* disks_dir, char* device, std::size_t device_size);
+// Starts a helper process outside every sandbox's device rules: it copies the template to a nameless file, attaches it to
+// a free loop device, mounts it and sends the detached mount over a socket. The sandbox's process takes it from there.
+struct DiskHelper {
+  Fd socket;  // receive_mount() reads from it
+  Fd pidfd;   // readable when the helper has ended and wants to be reaped
+};
+Result<DiskHelper> start_disk_helper(const std::string& template_path, const std::string& disks_dir);
+
+// The helper's mount, or -1 with errno. No heap: runs after clone. Waits at most ten seconds.
+int receive_mount(int socket);
 
 }  // namespace osb::launch

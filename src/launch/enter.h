@@ -20,9 +20,8 @@ struct EnterPlan {
   std::string machine_id;                // 32 hex
   std::vector<std::string> layer_paths;  // topmost first, scaffold not included
   bool host_view = false;
-  bool disk_image = false;    // writable layer on a loop device instead of memory
-  std::string disk_template;  // path of the empty file system to start from
-  std::string shape;          // relative to the work directory
+  int disk_socket = -1;  // a disk-backed writable layer comes from here; -1 = it is made of memory
+  std::string shape;     // relative to the work directory
   const CgroupEntry* cgroup = nullptr;
   int user_namespace = -1;
   int network_namespace = -1;

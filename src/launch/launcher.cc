@@ -5,6 +5,7 @@
 #include <sys/file.h>
 #include <sys/socket.h>
 #include <sys/timerfd.h>
+#include <sys/wait.h>
 
 #include <algorithm>
 #include <cerrno>
@@ -114,18 +115,19 @@ Result<> Launcher::run() {
       auto found = watches_.find(events[i].data.fd);
       if (found == watches_.end()) continue;  // closed by an earlier event of this round
       Watch copy = found->second;
-      on_ready(copy);
+      on_ready(events[i].data.fd, copy);
     }
   }
   leave_nothing();
   return Ok{};
 }
 
-void Launcher::on_ready(const Watch& watch) {
+void Launcher::on_ready(int fd, const Watch& watch) {
   switch (watch.what) {
     case Watched::listener: return accept_client();
     case Watched::client: return read_client(watch.client);
     case Watched::timer: return run_due_chores();
+    case Watched::helper: return reap_helper(fd);
     case Watched::report:
       if (auto* sandbox = find(watch.id)) read_report(*sandbox);
       return;
@@ -133,6 +135,19 @@ void Launcher::on_ready(const Watch& watch) {
       if (auto* sandbox = find(watch.id)) on_pid_exit(*sandbox);
       return;
   }
+}
+
+void Launcher::watch_helper(Fd pidfd) {
+  int fd = pidfd.get();
+  helpers_.emplace(fd, std::move(pidfd));
+  if (auto watched = watch(fd, {.what = Watched::helper, .client = 0, .id = {}}); !watched) reap_helper(fd);
+}
+
+void Launcher::reap_helper(int fd) {
+  siginfo_t info{};
+  ::waitid(P_PIDFD, static_cast<id_t>(fd), &info, WEXITED);
+  unwatch(fd);
+  helpers_.erase(fd);
 }
 
 void Launcher::accept_client() {

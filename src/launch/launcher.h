@@ -68,7 +68,7 @@ class Launcher {
     CgroupUsage usage;  // read once, when it has ended
   };
 
-  enum class Watched { listener, client, report, pid, timer };
+  enum class Watched { listener, client, report, pid, helper, timer };
   struct Watch {
     Watched what;
     std::uint64_t client = 0;
@@ -86,7 +86,7 @@ class Launcher {
   Result<> listen();
   Result<> watch(int fd, Watch watch);
   void unwatch(int fd);
-  void on_ready(const Watch& watch);
+  void on_ready(int fd, const Watch& watch);
   void accept_client();
   void read_client(std::uint64_t client);
   void drop_client(std::uint64_t client);
@@ -115,6 +115,8 @@ class Launcher {
   Result<> begin_create(Sandbox& sandbox, const wire::CreateRequest& request, const Fd& setup);
   void read_report(Sandbox& sandbox);
   void answer_create(Sandbox& sandbox);
+  void watch_helper(Fd pidfd);
+  void reap_helper(int fd);
 
   // teardown.cc: every way a sandbox ends
   void kill(Sandbox& sandbox, wire::Cause cause);
@@ -142,6 +144,7 @@ class Launcher {
   Fd listener_;
   Fd timer_;
   std::unordered_map<int, Watch> watches_;
+  std::map<int, Fd> helpers_;
   std::map<std::uint64_t, Channel> clients_;
   std::uint64_t next_client_ = 1;
   bool had_client_ = false;

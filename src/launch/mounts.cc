@@ -60,7 +60,7 @@ bool Mounts::own(int dir, const char* name, std::uint32_t inner_id, unsigned mod
 
 bool Mounts::writable_layer() {
   if (::chdir(plan_.host->work_dir().c_str()) != 0) return false;
-  bool made = plan_.disk_image ? disk_store() : memory_store();
+  bool made = plan_.disk_socket >= 0 ? disk_store() : memory_store();
   return made && fill_store() && fill_scratch();
 }
 
@@ -70,12 +70,7 @@ bool Mounts::memory_store() {
 }
 
 bool Mounts::disk_store() {
-  char device[32];
-  int keep_open = attach_disk(plan_.disk_template.c_str(), plan_.host->disks_path().c_str(), device, sizeof device);
-  if (keep_open < 0) return false;
-  int fs = raw::fsopen("ext4");
-  bool set = fs >= 0 && raw::fsconfig_string(fs, "source", device) == 0 && raw::fsconfig_create(fs) == 0;
-  int mount = set ? raw::fsmount(fs, kBase) : -1;
+  int mount = receive_mount(plan_.disk_socket);
   return mount >= 0 && raw::move_mount(mount, AT_FDCWD, "store") == 0;
 }
 
