@@ -8,9 +8,9 @@
 #include <filesystem>
 
 #include "base/text.h"
-#include "sys/kernel_file.h"
 #include "sys/fs_open.h"
 #include "sys/fs_walk.h"
+#include "sys/kernel_file.h"
 
 namespace osb::daemon {
 namespace {

@@ -1,0 +1,29 @@
+// Which runtime the configuration names, started and ready.
+#pragma once
+#include <functional>
+#include <memory>
+
+#include "async/task.h"
+#include "base/result.h"
+#include "daemon/config.h"
+#include "daemon/instance.h"
+#include "image/image.h"
+#include "runtime/runtime.h"
+
+namespace osb::daemon {
+
+struct RuntimeSetting {
+  asio::io_context& io;
+  const Config& config;
+  const Instance& instance;
+  image::Store& images;
+  runtime::EndedHandler ended;
+  bool private_instance = false;
+};
+
+using RuntimeFactory = std::function<Task<Result<std::unique_ptr<runtime::Runtime>>>(RuntimeSetting)>;
+
+// The factory of the running daemon; tests bring their own.
+Task<Result<std::unique_ptr<runtime::Runtime>>> start_runtime(RuntimeSetting setting);
+
+}  // namespace osb::daemon

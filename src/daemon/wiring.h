@@ -1,0 +1,64 @@
+// App: every room of the daemon, started from the ground up and stopped from the roof down.
+#pragma once
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "api/api.h"
+#include "audit/audit.h"
+#include "daemon/config.h"
+#include "daemon/instance.h"
+#include "daemon/runtimes.h"
+#include "http/http.h"
+#include "image/image.h"
+#include "lifecycle/service.h"
+#include "proxy/proxy.h"
+#include "store/store.h"
+
+namespace osb::daemon {
+
+class App {
+ public:
+  App(asio::io_context& io, Config config, bool private_instance, RuntimeFactory factory);
+
+  // Leaves nothing running when it fails.
+  Task<Result<>> start();
+  // Requests finish or are cut, then the rooms stop. A private instance destroys its sandboxes and its directories.
+  Task<void> stop();
+  // Keys, defaults of new sandboxes and the log level change; what is bound at start (addresses, directories) does not.
+  Result<> apply(const Config& config);
+
+  std::string socket() const { return instance_ ? instance_->api_socket() : std::string(); }
+  const std::string& address() const { return address_; }  // of the TCP door, "" when there is none
+  lifecycle::Service& lifecycle() { return *lifecycle_; }
+
+ private:
+  Task<Result<>> start_rooms();
+  Result<> open_files();
+  Task<Result<>> start_runtime_room();
+  Result<> open_doors();
+  void on_ended(const runtime::Ended& ended);
+  Task<void> destroy_all();
+
+  asio::io_context& io_;
+  Config config_;
+  bool private_;
+  RuntimeFactory factory_;
+  std::string address_;
+  std::vector<runtime::Ended> early_;  // ended before there was anybody to tell
+
+  std::optional<Instance> instance_;
+  std::unique_ptr<store::Store> store_;
+  std::unique_ptr<audit::Log> audit_;
+  std::unique_ptr<image::Store> images_;
+  std::unique_ptr<runtime::Runtime> runtime_;
+  std::unique_ptr<lifecycle::Service> lifecycle_;
+  std::unique_ptr<proxy::Proxy> proxy_;
+  std::unique_ptr<api::Api> api_;
+  std::unique_ptr<http::Server> tcp_;
+  std::unique_ptr<http::Server> local_;
+  Timer ended_;  // poked whenever a sandbox ends
+};
+
+}  // namespace osb::daemon
