@@ -1,0 +1,256 @@
+// The table: one row a key. The setters are the only place that knows types and bounds.
+#include <arpa/inet.h>
+
+#include <algorithm>
+#include <concepts>
+
+#include "base/text.h"
+#include "daemon/config.h"
+#include "model/create_request.h"
+#include "model/quantity.h"
+
+namespace osb::daemon {
+namespace {
+
+constexpr std::size_t kMaxPath = 4096;
+
+Error bad(std::string what) { return {Errc::invalid_argument, std::move(what)}; }
+
+template <std::integral N>
+Result<> set_number(N& field, std::string_view text, std::int64_t low, std::int64_t high) {
+  auto number = parse_int<std::int64_t>(text);
+  if (!number || *number < low || *number > high) return bad(cat("must be a whole number from ", low, " to ", high));
+  field = static_cast<N>(*number);
+  return Ok{};
+}
+
+Result<> set_bool(bool& field, std::string_view text) {
+  if (!iequals(text, "true") && !iequals(text, "false")) return bad("must be true or false");
+  field = iequals(text, "true");
+  return Ok{};
+}
+
+Result<> set_path(std::string& field, std::string_view text) {
+  bool clean = std::none_of(text.begin(), text.end(), [](char c) { return static_cast<unsigned char>(c) < 0x20; });
+  if (!text.starts_with('/') || text.size() > kMaxPath || !clean) return bad("must be an absolute path");
+  while (text.size() > 1 && text.ends_with('/')) text.remove_suffix(1);
+  if (text == "/") return bad("must not be the root directory");
+  field = text;
+  return Ok{};
+}
+
+Result<> set_optional_path(std::string& field, std::string_view text) {
+  if (!text.empty()) return set_path(field, text);
+  field.clear();
+  return Ok{};
+}
+
+Result<> set_runtime(std::string& field, std::string_view text) {
+  static const std::vector<std::string_view> kPlanned{"docker", "gvisor", "kubernetes", "vm", "process"};
+  if (text != "native" && std::find(kPlanned.begin(), kPlanned.end(), text) != kPlanned.end())
+    return bad(cat("the runtime ", text, " is not available in this build; use native"));
+  if (text != "native") return bad("must be native");
+  field = text;
+  return Ok{};
+}
+
+Result<> set_syscalls(SyscallProfile& field, std::string_view text) {
+  auto profile = parse_syscall_profile(text);
+  if (!profile) return bad("must be minimal, default or permissive");
+  field = *profile;
+  return Ok{};
+}
+
+Result<> set_mode(UserMode& field, std::string_view text) {
+  auto mode = parse_user_mode(text);
+  if (!mode) return bad("must be user or root");
+  field = *mode;
+  return Ok{};
+}
+
+Result<> set_network(std::string& field, std::string_view text) {
+  if (text != "deny_all") return bad("must be deny_all; control of outgoing traffic is not available in this build");
+  field = text;
+  return Ok{};
+}
+
+Result<> set_ephemeral(bool& field, std::string_view text) {
+  CHECK_OK(set_bool(field, text));
+  if (!field) return bad("must be true; sandboxes whose files outlive them are not available in this build");
+  return Ok{};
+}
+
+Result<> set_address(std::string& field, std::string_view text) {
+  std::string address(text);
+  in6_addr parsed{};
+  if (::inet_pton(AF_INET, address.c_str(), &parsed) != 1 && ::inet_pton(AF_INET6, address.c_str(), &parsed) != 1)
+    return bad("must be an IP address such as 127.0.0.1, 0.0.0.0 or ::1");
+  field = std::move(address);
+  return Ok{};
+}
+
+Result<> set_host(std::string& field, std::string_view text) {
+  auto ok = [](char c) {
+    return (lower(c) >= 'a' && lower(c) <= 'z') || (c >= '0' && c <= '9') || c == '.' || c == '-' || c == ':' || c == '[' || c == ']';
+  };
+  if (text.size() > 255 || !std::all_of(text.begin(), text.end(), ok))
+    return bad("must be a host name or address, with :port where needed, without http://");
+  field = text;
+  return Ok{};
+}
+
+Result<> set_instance(std::string& field, std::string_view text) {
+  auto ok = [](char c) { return (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9') || c == '-'; };
+  if (text.empty() || text.size() > 32 || text.front() == '-' || !std::all_of(text.begin(), text.end(), ok))
+    return bad("must be 1 to 32 of a-z, 0-9 and '-', not beginning with '-'");
+  field = text;
+  return Ok{};
+}
+
+Result<> set_cap(std::optional<std::int64_t>& field, std::string_view text) {
+  return set_number(field.emplace(), text, kMinTimeoutSeconds, kMaxTimeoutSeconds);
+}
+
+Result<> set_level(log::Level& field, std::string_view text) {
+  static constexpr std::pair<std::string_view, log::Level> kLevels[] = {
+      {"debug", log::Level::debug}, {"info", log::Level::info}, {"warn", log::Level::warn}, {"error", log::Level::error}};
+  for (const auto& [name, level] : kLevels)
+    if (name == text) {
+      field = level;
+      return Ok{};
+    }
+  return bad("must be debug, info, warn or error");
+}
+
+std::string show_level(log::Level level) {
+  switch (level) {
+    case log::Level::debug: return "debug";
+    case log::Level::info: return "info";
+    case log::Level::warn: return "warn";
+    case log::Level::error: return "error";
+  }
+  return "info";
+}
+
+// As the configuration file writes it: 1, 0.5, 1.25.
+std::string show_cpus(std::uint32_t millis) {
+  if (millis % 1000 == 0) return cat(millis / 1000);
+  auto fraction = cat(1000 + millis % 1000).substr(1);
+  fraction.erase(fraction.find_last_not_of('0') + 1);
+  return cat(millis / 1000, ".", fraction);
+}
+
+std::string show_keys(const Config& c) {
+  std::string out = "[";
+  for (const auto& key : c.auth.keys) {
+    out += cat(out.size() > 1 ? ", " : "", "{name: ", json_string(key.name),
+               key.key_file.empty() ? ", sha256: " : ", key_file: ", json_string(key.key_file.empty() ? key.sha256 : key.key_file),
+               key.sees_all ? ", sees_all: true}" : "}");
+  }
+  return out + "]";
+}
+
+std::string show_aliases(const Config& c) {
+  std::string out = "{";
+  for (const auto& [from, to] : c.images.aliases) out += cat(out.size() > 1 ? ", " : "", json_string(from), ": ", json_string(to));
+  return out + "}";
+}
+
+using View = std::string_view;
+using C = const Config&;
+
+const Option kOptions[] = {
+    {"runtime", "OPENSANDBOX_RUNTIME", "runtime", "native", "what sandboxes are made of", true,
+     [](Config& c, View t) { return set_runtime(c.runtime, t); }, [](C c) { return c.runtime; }},
+
+    {"resources.memory_mb", "OPENSANDBOX_RESOURCES_MEMORY_MB", "memory-mb", "whole number 16..1048576, MiB",
+     "memory of a sandbox that does not ask for an amount", true,
+     [](Config& c, View t) { return set_number(c.resources.memory_mb, t, 16, 1 << 20); }, [](C c) { return cat(c.resources.memory_mb); }},
+    {"resources.cpu_cores", "OPENSANDBOX_RESOURCES_CPU_CORES", "cpu-cores", "number 0.01..1024",
+     "cpus of a sandbox that does not ask for an amount", true,
+     [](Config& c, View t) -> Result<> {
+       auto millis = parse_cpu(t);
+       if (!millis) return bad("must be a number from 0.01 to 1024 in steps of 0.001");
+       c.resources.cpu_millis = *millis;
+       return Ok{};
+     },
+     [](C c) { return show_cpus(c.resources.cpu_millis); }},
+    {"resources.disk_mb", "OPENSANDBOX_RESOURCES_DISK_MB", "disk-mb", "whole number 1..16777216, MiB",
+     "disk of a sandbox that does not ask for an amount", true,
+     [](Config& c, View t) { return set_number(c.resources.disk_mb, t, 1, 16 << 20); }, [](C c) { return cat(c.resources.disk_mb); }},
+    {"resources.timeout_seconds", "OPENSANDBOX_RESOURCES_TIMEOUT_SECONDS", "timeout-seconds", "whole number 1..315360000",
+     "lifetime of a sandbox made by the command line without a timeout", true,
+     [](Config& c, View t) { return set_number(c.resources.timeout_seconds, t, 1, 315'360'000); },
+     [](C c) { return cat(c.resources.timeout_seconds); }},
+    {"resources.pids", "OPENSANDBOX_RESOURCES_PIDS", "pids", "whole number 8..32768",
+     "processes and threads of a sandbox that does not ask for a number", true,
+     [](Config& c, View t) { return set_number(c.resources.pids, t, kMinPids, kMaxPids); }, [](C c) { return cat(c.resources.pids); }},
+
+    {"security.syscall_allowlist", "OPENSANDBOX_SECURITY_SYSCALL_ALLOWLIST", "syscall-allowlist", "minimal, default or permissive",
+     "system calls a sandbox may use by default", true, [](Config& c, View t) { return set_syscalls(c.security.syscall_allowlist, t); },
+     [](C c) { return std::string(name_of(c.security.syscall_allowlist)); }},
+    {"security.network_policy", "OPENSANDBOX_SECURITY_NETWORK_POLICY", "network-policy", "deny_all", "what a sandbox may reach by default",
+     true, [](Config& c, View t) { return set_network(c.security.network_policy, t); }, [](C c) { return c.security.network_policy; }},
+    {"security.read_only_root", "OPENSANDBOX_SECURITY_READ_ONLY_ROOT", "read-only-root", "true or false",
+     "whether the root file system of a sandbox is read-only by default", true,
+     [](Config& c, View t) { return set_bool(c.security.read_only_root, t); }, [](C c) { return cat(c.security.read_only_root); }},
+    {"security.mode", "OPENSANDBOX_SECURITY_MODE", "mode", "user or root",
+     "who code in a sandbox is by default: uid 1000 without capabilities, or root inside", true,
+     [](Config& c, View t) { return set_mode(c.security.mode, t); }, [](C c) { return std::string(name_of(c.security.mode)); }},
+    {"security.allow_root_mode", "OPENSANDBOX_SECURITY_ALLOW_ROOT_MODE", "allow-root-mode", "true or false",
+     "whether a request may ask for root inside its sandbox", true,
+     [](Config& c, View t) { return set_bool(c.security.allow_root_mode, t); }, [](C c) { return cat(c.security.allow_root_mode); }},
+    {"security.allow_permissive", "OPENSANDBOX_SECURITY_ALLOW_PERMISSIVE", "allow-permissive", "true or false",
+     "whether a request may ask for the permissive syscall profile", true,
+     [](Config& c, View t) { return set_bool(c.security.allow_permissive, t); }, [](C c) { return cat(c.security.allow_permissive); }},
+
+    {"sessions.ephemeral", "OPENSANDBOX_SESSIONS_EPHEMERAL", "ephemeral", "true", "whether everything of a sandbox goes when it ends", true,
+     [](Config& c, View t) { return set_ephemeral(c.sessions.ephemeral, t); }, [](C c) { return cat(c.sessions.ephemeral); }},
+    {"sessions.max_concurrent", "OPENSANDBOX_SESSIONS_MAX_CONCURRENT", "max-concurrent", "whole number 1..1000000",
+     "sandboxes at the same time", true, [](Config& c, View t) { return set_number(c.sessions.max_concurrent, t, 1, 1'000'000); },
+     [](C c) { return cat(c.sessions.max_concurrent); }},
+
+    {"server.listen", "OPENSANDBOX_SERVER_LISTEN", "listen", "IP address", "address of the HTTP API", true,
+     [](Config& c, View t) { return set_address(c.server.listen, t); }, [](C c) { return json_string(c.server.listen); }},
+    {"server.port", "OPENSANDBOX_SERVER_PORT", "port", "whole number 0..65535; 0 picks a free one", "port of the HTTP API", true,
+     [](Config& c, View t) { return set_number(c.server.port, t, 0, 65535); }, [](C c) { return cat(c.server.port); }},
+    {"server.public_host", "OPENSANDBOX_SERVER_PUBLIC_HOST", "public-host", "host or host:port; empty = the Host header of the request",
+     "what clients are told to connect to", true, [](Config& c, View t) { return set_host(c.server.public_host, t); },
+     [](C c) { return json_string(c.server.public_host); }},
+    {"server.max_sandbox_timeout_seconds", "OPENSANDBOX_SERVER_MAX_SANDBOX_TIMEOUT_SECONDS", "max-sandbox-timeout-seconds",
+     "whole number 60..3162240000; unset = no cap", "longest lifetime a request may ask for; with a cap every request needs a timeout",
+     true, [](Config& c, View t) { return set_cap(c.server.max_sandbox_timeout_seconds, t); },
+     [](C c) { return c.server.max_sandbox_timeout_seconds ? cat(*c.server.max_sandbox_timeout_seconds) : std::string("null"); }},
+    {"server.instance", "OPENSANDBOX_SERVER_INSTANCE", "instance", "1..32 of a-z, 0-9, '-'",
+     "name of this server among several on one host", true, [](Config& c, View t) { return set_instance(c.server.instance, t); },
+     [](C c) { return json_string(c.server.instance); }},
+
+    {"auth.api_key_file", "OPENSANDBOX_AUTH_API_KEY_FILE", "api-key-file", "absolute path; empty = <state_dir>/api-key",
+     "file that holds the API key; made at first start", true, [](Config& c, View t) { return set_optional_path(c.auth.api_key_file, t); },
+     [](C c) { return json_string(c.auth.api_key_file); }},
+    {"auth.keys", "", "", "list of {name, key_file or sha256, sees_all}", "further keys, each with its own sandboxes", false, nullptr,
+     show_keys},
+    {"auth.insecure_no_auth", "OPENSANDBOX_AUTH_INSECURE_NO_AUTH", "insecure-no-auth", "true or false",
+     "serve everybody who can connect, without any key", true, [](Config& c, View t) { return set_bool(c.auth.insecure_no_auth, t); },
+     [](C c) { return cat(c.auth.insecure_no_auth); }},
+
+    {"storage.state_dir", "OPENSANDBOX_STORAGE_STATE_DIR", "state-dir", "absolute path", "database, keys, images, audit log", true,
+     [](Config& c, View t) { return set_path(c.storage.state_dir, t); }, [](C c) { return json_string(c.storage.state_dir); }},
+    {"storage.run_dir", "OPENSANDBOX_STORAGE_RUN_DIR", "run-dir", "absolute path", "sockets and what belongs to the current boot", true,
+     [](Config& c, View t) { return set_path(c.storage.run_dir, t); }, [](C c) { return json_string(c.storage.run_dir); }},
+
+    {"audit.directory", "OPENSANDBOX_AUDIT_DIRECTORY", "audit-directory", "absolute path; empty = <state_dir>/audit",
+     "where audit.jsonl is written", true, [](Config& c, View t) { return set_optional_path(c.audit.directory, t); },
+     [](C c) { return json_string(c.audit.directory); }},
+
+    {"images.aliases", "", "", "map of name: name", "images under further names", false, nullptr, show_aliases},
+
+    {"log.level", "OPENSANDBOX_LOG_LEVEL", "log-level", "debug, info, warn or error", "least important log line that is written", true,
+     [](Config& c, View t) { return set_level(c.log.level, t); }, [](C c) { return show_level(c.log.level); }},
+};
+
+}  // namespace
+
+std::span<const Option> options() { return kOptions; }
+
+}  // namespace osb::daemon
