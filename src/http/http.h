@@ -165,7 +165,9 @@ class ClientConnection {
   virtual Task<Result<Head>> start(ClientRequest request) = 0;  // sends, reads the response head
   virtual BodyReader& body() = 0;                               // of the response
   virtual bool reusable() const = 0;                            // body read to its end and keep-alive agreed
-  virtual Stream& stream() = 0;                                 // after a 101: buffered bytes come first
+  // After a 101 the bytes belong to the caller; buffered ones come first. Before, only its deadlines are for the caller:
+  // stream().set_deadline(...) bounds each wait of start() and body(). Without it reads wait for as long as it takes.
+  virtual Stream& stream() = 0;
   virtual void close() noexcept = 0;
 };
 

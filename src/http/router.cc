@@ -1,6 +1,7 @@
 #include "http/router.h"
 
 #include <algorithm>
+#include <forward_list>
 
 #include "base/text.h"
 
@@ -28,17 +29,19 @@ bool has_encoded_nul(std::string_view path) { return path.find("%00") != std::st
 }  // namespace
 
 // One walk through the tree: literal segments win over captures, captures over rests, and a branch without the
-// method is left for the next one, remembering what it would have allowed.
+// method is left for the next one, remembering what it would have allowed. No node is visited twice.
 struct Router::Walk {
   const Router& router;
   std::string_view method;
-  std::string_view path;              // without the leading slash
-  std::vector<std::string_view> raw;  // segments
-  std::vector<std::string> decoded;
-  std::vector<std::string_view> captured;  // values on the way to the current node
   Match match;
+  std::vector<std::string_view> captured;  // values on the way to the current node
+  std::forward_list<std::string> decoded;  // what captured values point to when they were escaped
 
-  bool visit(std::size_t node_index, std::size_t depth);
+  // `rest` starts with the slash in front of the next segment, or is empty.
+  bool visit(const Node& node, std::string_view rest);
+  bool visit_next(const Node& node, std::string_view segment, std::string_view rest);
+  bool take_rest(const Node& node, std::string_view rest);
+  std::optional<std::string_view> decode(std::string_view segment);
   bool choose(const std::vector<std::size_t>& candidates);
   void fill(std::size_t route_index);
 };
@@ -73,38 +76,45 @@ std::size_t Router::descend(std::size_t from, std::string_view segment) {
 
 Router::Match Router::find(std::string_view method, std::string_view raw_path) const {
   if (!raw_path.starts_with('/') || has_encoded_nul(raw_path)) return {};
-  Walk walk{*this, method, raw_path.substr(1), segments_of(raw_path), {}, {}, {}};
-  walk.decoded.reserve(walk.raw.size());
-  walk.visit(0, 0);
+  Walk walk{*this, method, {}, {}, {}};
+  walk.visit(nodes_[0], raw_path == "/" ? std::string_view{} : raw_path);
   return std::move(walk.match);
 }
 
-bool Router::Walk::visit(std::size_t node_index, std::size_t depth) {
-  const auto& node = router.nodes_[node_index];
-  if (depth == raw.size() && choose(node.routes)) return true;
-  if (depth < raw.size()) {
-    if (decoded.size() == depth) {
-      auto text =
-          raw[depth].find('%') == std::string_view::npos ? std::optional(std::string(raw[depth])) : percent_decode(raw[depth], false);
-      // A bad escape is no segment of any pattern, though a rest may still take it as it stands.
-      if (text) decoded.push_back(std::move(*text));
-    }
-    if (decoded.size() > depth) {
-      auto literal = node.literals.find(decoded[depth]);
-      if (literal != node.literals.end() && visit(literal->second, depth + 1)) return true;
-      if (node.capture != 0 && !decoded[depth].empty()) {
-        captured.push_back(decoded[depth]);
-        if (visit(node.capture, depth + 1)) return true;
-        captured.pop_back();
-      }
-    }
-  }
+bool Router::Walk::visit(const Node& node, std::string_view rest) {
+  if (rest.empty()) return choose(node.routes) || take_rest(node, rest);
+  auto end = rest.find('/', 1);
+  auto segment = rest.substr(1, end == std::string_view::npos ? end : end - 1);
+  auto behind = end == std::string_view::npos ? std::string_view{} : rest.substr(end);
+  return visit_next(node, segment, behind) || take_rest(node, rest.substr(1));
+}
+
+bool Router::Walk::visit_next(const Node& node, std::string_view segment, std::string_view rest) {
+  auto text = decode(segment);
+  // A bad escape is no segment of any pattern, though a rest may still take it as it stands.
+  if (!text) return false;
+  auto literal = node.literals.find(*text);
+  if (literal != node.literals.end() && visit(router.nodes_[literal->second], rest)) return true;
+  if (node.capture == 0 || text->empty()) return false;
+  captured.push_back(*text);
+  if (visit(router.nodes_[node.capture], rest)) return true;
+  captured.pop_back();
+  return false;
+}
+
+bool Router::Walk::take_rest(const Node& node, std::string_view rest) {
   if (node.rests.empty()) return false;
-  auto tail = depth < raw.size() ? path.substr(static_cast<std::size_t>(raw[depth].data() - path.data())) : std::string_view{};
-  captured.push_back(tail);
+  captured.push_back(rest);
   if (choose(node.rests)) return true;
   captured.pop_back();
   return false;
+}
+
+std::optional<std::string_view> Router::Walk::decode(std::string_view segment) {
+  if (segment.find('%') == std::string_view::npos) return segment;
+  auto text = percent_decode(segment, false);
+  if (!text) return std::nullopt;
+  return decoded.emplace_front(std::move(*text));
 }
 
 bool Router::Walk::choose(const std::vector<std::size_t>& candidates) {

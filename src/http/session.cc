@@ -9,6 +9,8 @@ namespace osb::http {
 namespace {
 
 constexpr std::size_t kReadBytes = 16 * 1024;
+constexpr std::size_t kIdleFields = 32;
+constexpr std::size_t kIdleTarget = 512;
 constexpr std::size_t kDrainBytes = 64 * 1024;
 constexpr auto kDrainTime = std::chrono::seconds(5);
 constexpr std::size_t kPartingBytes = 256 * 1024;
@@ -44,6 +46,10 @@ void Session::retire() {
 void Session::begin_request() {
   gate_.reset();
   request_.headers.clear();
+  // What an idle connection keeps is small, whatever its last request was.
+  if (request_.headers.fields().capacity() > kIdleFields) request_.headers = {};
+  if (request_.target.capacity() > kIdleTarget)
+    for (auto* text : {&request_.target, &request_.path, &request_.query}) std::string().swap(*text);
   request_.request_id.clear();
   info_ = {};
   phase_ = Phase::fresh;

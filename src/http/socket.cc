@@ -155,7 +155,7 @@ void Socket::consume(std::size_t count) {
   pending_at_ += count;
   if (pending_at_ < pending_.size()) return;
   pending_at_ = 0;
-  pending_ = std::string();  // gives the memory back
+  std::string().swap(pending_);  // unlike clear() and assignment, this gives the memory back
 }
 
 void Socket::unread(std::string_view bytes) {
