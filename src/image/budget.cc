@@ -63,18 +63,23 @@ Result<> Budget::check_clock() const {
 }
 
 // The reserve keeps the host alive: its logs and database share this disk.
-Result<> Budget::check_disk() {
-  std::uint64_t spent = bytes_ + entries_ * kEntryCost;
-  if (store_ < 0 || (disk_checked_at_ != 0 && spent - disk_checked_at_ < kDiskCheckEvery)) return Ok{};
-  disk_checked_at_ = spent;
-  TRY(auto space, sys::fs::space_of(store_));
+Result<> check_reserve(const sys::fs::Space& space) {
   std::uint64_t reserve = std::clamp<std::uint64_t>(space.total_bytes / 20, 64 * kMiB, 10240 * kMiB);
-  if (space.free_bytes < reserve + kDiskCheckEvery)
+  // Some file systems have no size to speak of, or no fixed number of inodes.
+  if (space.total_bytes != 0 && space.free_bytes < reserve + kDiskCheckEvery)
     return Error(Errc::exhausted,
                  cat("only ", space.free_bytes / kMiB, " MiB are free on the image store; ", reserve / kMiB, " MiB are kept in reserve"));
   if (space.total_inodes != 0 && space.free_inodes < space.total_inodes / 20)
     return Error(Errc::exhausted, cat("only ", space.free_inodes, " inodes are free on the image store"));
   return Ok{};
+}
+
+Result<> Budget::check_disk() {
+  std::uint64_t spent = bytes_ + entries_ * kEntryCost;
+  if (store_ < 0 || (disk_checked_at_ != 0 && spent - disk_checked_at_ < kDiskCheckEvery)) return Ok{};
+  disk_checked_at_ = spent;
+  TRY(auto space, sys::fs::space_of(store_));
+  return check_reserve(space);
 }
 
 void Budget::report() {

@@ -4,6 +4,7 @@
 #include <functional>
 
 #include "base/result.h"
+#include "sys/fs_open.h"
 
 namespace osb::image {
 
@@ -14,6 +15,9 @@ struct BudgetLimits {
   std::uint64_t max_ratio = 200;              // unpacked to packed bytes of a compressed stream...
   std::uint64_t ratio_after = 64ull << 20;    // ...once this much came out of it
 };
+
+// Errc::exhausted when writing on would eat into what the host needs: 5 % of the disk (64 MiB to 10 GiB) and of its inodes.
+Result<> check_reserve(const sys::fs::Space& space);
 
 // Charged before the thing is made, so a refusal costs nothing. One budget covers all layers of an import.
 class Budget {

@@ -104,8 +104,8 @@ Result<> FileStore::publish_host() {
   if (!exists) {
     TRY(auto dir, work.make_dir(host_.layers.front()));
     if (auto written = tree->write_to(dir.get()); !written) return std::move(written).error().in("host image");
-    if (options_.durable == fs::Durable::yes) CHECK_OK(fs::flush_file_system(work.dir()));
     built.made = host_.layers;
+    CHECK_OK(flush_new_layers(work, built.made));
   }
   return commit(work, built);
 }
@@ -196,7 +196,7 @@ Result<Image> FileStore::import(const std::string& path, const ImportOptions& op
   auto built = import_path(path, context);
   if (!built) return std::move(built).error().in(cat("import ", json_string(path)));
   built->image.created_at = format_rfc3339(wall_now());
-  if (options_.durable == fs::Durable::yes) CHECK_OK(fs::flush_file_system(work.dir()));
+  CHECK_OK(flush_new_layers(work, built->made));
   TRY(held, lock());
   CHECK_OK(commit(work, *built));
   if (options.progress) options.progress(budget.bytes(), budget.entries());
@@ -211,11 +211,22 @@ Result<> FileStore::commit(const WorkDir& work, const BuiltImage& built) {
       if (!there) return Error(Errc::conflict, cat("layer ", layer, " was removed during the import")).with_hint("import again");
     }
     CHECK_OK(keep_replaced(built.image));
-    return write_record(built.image);
+    CHECK_OK(write_record(built.image));
+    return drop_bare_record(built.image);
   }();
   if (done) return done;
   if (auto collected = collect_layers(); !collected) log::warn("layers of a failed import stay", {{"error", collected.error().what()}});
   return done;
+}
+
+// Before the lock is taken: a busy disk makes this slow. A layer that another brought meanwhile is taken from there; should
+// it go again before the commit, the commit fails.
+Result<> FileStore::flush_new_layers(const WorkDir& work, std::vector<std::string>& made) const {
+  for (auto layer = made.begin(); layer != made.end();) {
+    TRY(bool there, layer_exists(*layer));
+    layer = there ? made.erase(layer) : std::next(layer);
+  }
+  return made.empty() || options_.durable == fs::Durable::no ? Result<>(Ok{}) : fs::flush_file_system(work.dir());
 }
 
 Result<> FileStore::move_layers(const WorkDir& work, const std::vector<std::string>& made) {
@@ -226,14 +237,25 @@ Result<> FileStore::move_layers(const WorkDir& work, const std::vector<std::stri
   return options_.durable == fs::Durable::yes ? fs::flush(layers_.get()) : Result<>(Ok{});
 }
 
-// An image that loses its name keeps its digest for one: sandboxes may run on it.
+// An image that loses its last name keeps its digest for one: sandboxes may run on it.
 Result<> FileStore::keep_replaced(const Image& by) {
   auto before = read_record(by.name);
   if (!before && before.error().kind() == Errc::not_found) return Ok{};
   if (!before) return std::move(before).error();
   if (before->layers == by.layers && before->digest == by.digest) return Ok{};
-  before->digest = before->name = bare_name(*before);
+  before->digest = bare_name(*before);
+  TRY(auto records, read_records());
+  for (const Image& other : records.images)
+    if (other.digest == before->digest && other.name != before->name) return Ok{};
+  before->name = before->digest;
   return write_record(*before);
+}
+
+// An image that has a name again needs its digest for one no longer.
+Result<> FileStore::drop_bare_record(const Image& named) {
+  if (named.name == kHostName || named.name == named.digest) return Ok{};
+  auto dropped = fs::unlink_at(images_.get(), file_of(named.digest));
+  return dropped || dropped.error().sys() == ENOENT ? Result<>(Ok{}) : std::move(dropped);
 }
 
 Result<> FileStore::write_record(const Image& image) {

@@ -51,12 +51,14 @@ class FileStore : public Store {
 
   Result<bool> layer_exists(const std::string& layer) const;
   Result<std::uint64_t> layer_size(const std::string& layer) const;
+  Result<> flush_new_layers(const WorkDir& work, std::vector<std::string>& made) const;
   // The rest want the lock held.
   // Preconditions: the layers are on disk.
   Result<> move_layers(const WorkDir& work, const std::vector<std::string>& made);
   Result<> commit(const WorkDir& work, const BuiltImage& built);
   Result<> write_record(const Image& image);
   Result<> keep_replaced(const Image& by);
+  Result<> drop_bare_record(const Image& named);
   Result<> collect_layers();
 
   StoreOptions options_;

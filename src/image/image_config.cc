@@ -1,11 +1,8 @@
-#include <algorithm>
-
 #include "base/text.h"
 #include "image/json_text.h"
 #include "image/layer_writer.h"
 #include "image/plan.h"
 #include "image/sha256.h"
-#include "model/launch_wire.h"
 
 namespace osb::image {
 namespace {
