@@ -37,12 +37,13 @@ class Daemon : public testing::Test {
   RuntimeFactory fake() {
     return [this](RuntimeSetting setting) { return make_fake(std::move(setting)); };
   }
-  Task<Result<std::unique_ptr<runtime::Runtime>>> make_fake(RuntimeSetting setting) {
+  Task<Result<StartedRuntime>> make_fake(RuntimeSetting setting) {
     auto runtime = std::make_unique<lifecycle::FakeRuntime>(setting.io);
     runtime->on_ended(setting.ended);
     runtime_ = runtime.get();
-    std::unique_ptr<runtime::Runtime> made = std::move(runtime);
-    co_return made;
+    StartedRuntime started;
+    started.runtime = std::move(runtime);
+    co_return started;
   }
 
   std::unique_ptr<App> app(bool private_instance = false) { return std::make_unique<App>(loop_.io, config_, private_instance, fake()); }

@@ -82,6 +82,12 @@ Result<Instance> Instance::open(const Config& config, bool is_private) {
   return instance;
 }
 
+std::string Instance::data_dir() const {
+  fs::path parent = fs::path(state_dir_).parent_path();
+  if (!private_ || parent.filename() != "private") return state_dir_;
+  return parent.parent_path().string();
+}
+
 Result<> Instance::remove() {
   if (!private_) return Error(Errc::internal, "only a private instance is removed");
   CHECK_OK(remove_marked(run_dir_));

@@ -17,6 +17,8 @@ class Instance {
 
   const std::string& run_dir() const { return run_dir_; }
   const std::string& state_dir() const { return state_dir_; }
+  // Images and disks. Private instances below <dir>/private share those of <dir>: what was imported once can be run there.
+  std::string data_dir() const;
   std::string api_socket() const { return run_dir_ + "/api.sock"; }
 
   // Only for a private instance: removes both directories and everything in them.

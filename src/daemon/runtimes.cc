@@ -1,10 +1,57 @@
 #include "daemon/runtimes.h"
 
+#include <unistd.h>
+
+#include <climits>
+
 #include "base/text.h"
+#include "runtime/native/native_runtime.h"
 
 namespace osb::daemon {
+namespace {
 
-Task<Result<std::unique_ptr<runtime::Runtime>>> start_runtime(RuntimeSetting setting) {
+// Id ranges are dealt out once a host, whatever directories its daemons use.
+constexpr std::string_view kRangesDir = "/run/opensandbox/ranges";
+
+Result<std::string> own_directory() {
+  char path[PATH_MAX];
+  auto n = ::readlink("/proc/self/exe", path, sizeof path);
+  if (n <= 0) return Error::from_errno("find our own program", errno);
+  std::string_view self(path, static_cast<std::size_t>(n));
+  return std::string(self.substr(0, self.rfind('/')));
+}
+
+// Beside us in a build folder, in libexec where we are installed.
+Result<std::string> find_program(const std::string& name) {
+  TRY(auto here, own_directory());
+  for (const auto& path : {cat(here, "/../libexec/opensandbox/", name), cat(here, "/", name)})
+    if (::access(path.c_str(), X_OK) == 0) return path;
+  return Error(Errc::unavailable, cat(name, " is not installed beside this program"))
+      .with_hint("install the package again, or build all targets");
+}
+
+Task<Result<StartedRuntime>> start_native(RuntimeSetting setting) {
+  runtime::NativeOptions options;
+  options.images = &setting.images;
+  options.launch.instance = setting.config.server.instance;
+  options.launch.run_dir = setting.instance.run_dir();
+  options.launch.ranges_dir = kRangesDir;
+  options.launch.data_dir = setting.instance.data_dir();
+  options.launch.private_instance = setting.private_instance;
+  CO_TRY(options.launch.launch_path, find_program("opensandbox-launch"));
+  CO_TRY(options.launch.execd_path, find_program("opensandbox-execd"));
+  CO_TRY(auto native, co_await runtime::NativeRuntime::start(setting.io, std::move(options)));
+  native->set_ended_handler(std::move(setting.ended));
+  StartedRuntime started;
+  started.stop = [raw = native.get(), end_all = setting.private_instance] { return raw->stop(end_all); };
+  started.runtime = std::move(native);
+  co_return started;
+}
+
+}  // namespace
+
+Task<Result<StartedRuntime>> start_runtime(RuntimeSetting setting) {
+  if (setting.config.runtime == "native") co_return co_await start_native(std::move(setting));
   co_return Error(Errc::unsupported, cat("there is no runtime '", setting.config.runtime, "'")).with_hint("set runtime: native");
 }
 

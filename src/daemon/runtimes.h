@@ -21,9 +21,14 @@ struct RuntimeSetting {
   bool private_instance = false;
 };
 
-using RuntimeFactory = std::function<Task<Result<std::unique_ptr<runtime::Runtime>>>(RuntimeSetting)>;
+struct StartedRuntime {
+  std::unique_ptr<runtime::Runtime> runtime;
+  std::function<Task<void>()> stop;  // before the runtime dies; may be empty
+};
+
+using RuntimeFactory = std::function<Task<Result<StartedRuntime>>(RuntimeSetting)>;
 
 // The factory of the running daemon; tests bring their own.
-Task<Result<std::unique_ptr<runtime::Runtime>>> start_runtime(RuntimeSetting setting);
+Task<Result<StartedRuntime>> start_runtime(RuntimeSetting setting);
 
 }  // namespace osb::daemon

@@ -61,14 +61,14 @@ Result<> App::open_files() {
   const auto& state = instance_->state_dir();
   TRY(store_, store::Store::open(state + "/opensandbox.db"));
   TRY(audit_, audit::Log::open(config_.audit_directory()));
-  TRY(images_, image::Store::open(state + "/images"));
+  TRY(images_, image::Store::open(instance_->data_dir() + "/images"));
   return Ok{};
 }
 
 Task<Result<>> App::start_runtime_room() {
   RuntimeSetting setting{io_, config_, *instance_, *images_, [this](const runtime::Ended& ended) { on_ended(ended); }, private_};
   CO_TRY(runtime_, co_await factory_(std::move(setting)));
-  lifecycle_ = std::make_unique<lifecycle::Service>(io_, *store_, *audit_, *images_, *runtime_, lifecycle_options(config_));
+  lifecycle_ = std::make_unique<lifecycle::Service>(io_, *store_, *audit_, *images_, *runtime_.runtime, lifecycle_options(config_));
   for (const auto& ended : std::exchange(early_, {})) lifecycle_->on_ended(ended);
   co_return co_await lifecycle_->start();
 }
@@ -118,12 +118,13 @@ Task<void> App::stop() {
   if (proxy_) co_await proxy_->stop();
   if (private_ && lifecycle_) co_await destroy_all();
   if (lifecycle_) co_await lifecycle_->stop();
+  if (runtime_.stop) co_await runtime_.stop();
   tcp_.reset();
   local_.reset();
   api_.reset();
   proxy_.reset();
   lifecycle_.reset();
-  runtime_.reset();
+  runtime_ = {};
   if (!private_ || !instance_) co_return;
   store_.reset();
   audit_.reset();

@@ -52,7 +52,7 @@ class App {
   std::unique_ptr<store::Store> store_;
   std::unique_ptr<audit::Log> audit_;
   std::unique_ptr<image::Store> images_;
-  std::unique_ptr<runtime::Runtime> runtime_;
+  StartedRuntime runtime_;
   std::unique_ptr<lifecycle::Service> lifecycle_;
   std::unique_ptr<proxy::Proxy> proxy_;
   std::unique_ptr<api::Api> api_;
