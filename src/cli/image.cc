@@ -1,0 +1,184 @@
+#include <limits.h>
+#include <unistd.h>
+
+#include <array>
+#include <boost/json.hpp>
+#include <cstdlib>
+
+#include "base/text.h"
+#include "cli/commands.h"
+#include "cli/exit_code.h"
+#include "cli/find_daemon.h"
+#include "cli/table.h"
+#include "cli/terminal.h"
+#include "http/http.h"
+
+namespace osb::cli {
+namespace json = boost::json;
+namespace {
+
+constexpr Millis kLongImport{3'600'000};
+
+constexpr std::array kListOptions{kQuietOption, kOutputOption, kHostOption, kKeyOption, kKeyFileOption};
+constexpr std::array kImportOptions{OptionSpec{"-n,--name", "NAME", "what to call it (default: the name in the archive)"}, kOutputOption,
+                                    kHostOption, kKeyOption, kKeyFileOption};
+constexpr std::array kRemoveOptions{kHostOption, kKeyOption, kKeyFileOption};
+constexpr std::array<std::string_view, 2> kListAlso{"image list", "images"};
+constexpr std::array<std::string_view, 1> kRemoveAlso{"image remove"};
+
+std::uint64_t number_of(const json::object& object, std::string_view key) {
+  const auto* value = object.if_contains(key);
+  if (value == nullptr || !value->is_number()) return 0;
+  return value->is_uint64()                            ? value->get_uint64()
+         : value->is_int64() && value->get_int64() > 0 ? static_cast<std::uint64_t>(value->get_int64())
+                                                       : 0;
+}
+
+std::string as_text(const Args& args, const json::array& images) {
+  if (wants_json(args)) return pretty(images);
+  Table table({"NAME", "DIGEST", "LAYERS", "SIZE", "CREATED"});
+  std::string names;
+  for (const auto& item : images) {
+    if (!item.is_object()) continue;
+    const auto& image = item.get_object();
+    names += cat(text_of(image, "name"), "\n");
+    table.row({text_of(image, "name"), text_of(image, "digest").substr(0, 19), cat(number_of(image, "layers")),
+               format_bytes(number_of(image, "sizeBytes")), format_when(text_of(image, "createdAt"), wall_now())});
+  }
+  return args.has("quiet") ? names : table.render();
+}
+
+Result<int> list_images(const Args& args) {
+  TRY(auto api, find_daemon(args));
+  TRY(auto reply, api.call("GET", "/v1/images"));
+  TRY(auto object, parse_object(reply.body));
+  const auto* items = object.if_contains("items");
+  if (items == nullptr || !items->is_array()) return Error(Errc::malformed, "the daemon's list has no items");
+  CHECK_OK(print(as_text(args, items->get_array())));
+  return kExitOk;
+}
+
+// What the daemon reports while it imports: one JSON object a line, the last one the image or the error.
+class Progress {
+ public:
+  void take(std::string_view bytes) {
+    pending_ += bytes;
+    for (auto end = pending_.find('\n'); end != std::string::npos; end = pending_.find('\n')) {
+      line(std::string_view(pending_).substr(0, end));
+      pending_.erase(0, end + 1);
+    }
+    if (pending_.size() > 64 * 1024) pending_.clear();
+  }
+  Result<json::object> result() {
+    if (shown_) write_all(STDERR_FILENO, "\r\033[K");
+    if (last_.contains("error") && last_["error"].is_object()) {
+      const auto& error = last_["error"].get_object();
+      return Error(Errc::invalid_argument, text_of(error, "message")).with_hint(text_of(error, "hint"));
+    }
+    if (!last_.contains("image") || !last_["image"].is_object())
+      return Error(Errc::unavailable, "the daemon stopped in the middle of the import");
+    return last_["image"].get_object();
+  }
+
+ private:
+  void line(std::string_view text) {
+    auto object = parse_object(text);
+    if (!object) return;
+    last_ = *std::move(object);
+    if (!last_.contains("bytes") || ::isatty(STDERR_FILENO) != 1) return;
+    shown_ = true;
+    write_all(STDERR_FILENO,
+              cat("\r\033[Kimporting: ", format_bytes(number_of(last_, "bytes")), ", ", number_of(last_, "entries"), " files"));
+  }
+  std::string pending_;
+  json::object last_;
+  bool shown_ = false;
+};
+
+Result<int> import_image(const Args& args) {
+  char path[PATH_MAX];
+  if (::realpath(args.operands[0].c_str(), path) == nullptr) return Error::from_errno(args.operands[0], errno, Errc::not_found);
+  TRY(auto api, find_daemon(args));
+  TRY(auto key, key_for(args, api.address()));
+  json::object body{{"path", path}};
+  if (args.has("name")) body["name"] = args.get("name");
+  Request request{"POST", "/v1/images/import", {{"Content-Type", "application/json"}}, json::serialize(body)};
+  if (!key.empty()) request.headers.emplace_back("OPEN-SANDBOX-API-KEY", key);
+  TRY(auto connection, api.another_connection());
+  Progress progress;
+  std::string whole;
+  auto sink = [&](std::string_view bytes) {
+    if (whole.size() < 64 * 1024) whole += bytes;
+    progress.take(bytes);
+    return true;
+  };
+  TRY(auto reply, connection.stream(request, std::chrono::steady_clock::now() + kLongImport, sink));
+  reply.body = whole;
+  if (reply.status > 299) return error_of(reply);
+  TRY(auto image, progress.result());
+  CHECK_OK(print(wants_json(args) ? pretty(image) : cat(text_of(image, "name"), "\n")));
+  return kExitOk;
+}
+
+Result<int> remove_images(const Args& args) {
+  TRY(auto api, find_daemon(args));
+  int status = kExitOk;
+  for (const auto& name : args.operands) {
+    auto reply = api.call("DELETE", cat("/v1/images/", http::percent_encode(name)));
+    if (reply) {
+      CHECK_OK(print(cat(name, "\n")));
+    } else {
+      complain(std::move(reply).error().in(name));
+      status = kExitFailure;
+    }
+  }
+  return status;
+}
+
+}  // namespace
+
+constinit const CommandSpec kImageList{
+    .name = "image ls",
+    .also = kListAlso,
+    .summary = "list images",
+    .usage = "[options]",
+    .details = "host is always there: this machine's own programs, read-only.",
+    .examples = "opensandbox image ls\nopensandbox image ls -o json",
+    .options = kListOptions,
+    .main = list_images,
+};
+
+constinit const CommandSpec kImageImport{
+    .name = "image import",
+    .also = {},
+    .summary = "make an image from a tar archive or an OCI layout",
+    .usage = "[options] PATH",
+    .details =
+        "PATH is a tar of a root file system (any compression), what `docker save` writes, or an OCI layout (folder or tar).\n"
+        "The daemon reads it, so it must be a path on the daemon's machine. Nothing in it is executed.",
+    .examples =
+        "docker save python:3.12-slim -o py.tar && opensandbox image import py.tar\n"
+        "debootstrap bookworm root && tar -C root -cf - . | zstd > d.tar.zst\n"
+        "opensandbox image import --name debian:12 d.tar.zst",
+    .options = kImportOptions,
+    .operand = Operand::file,
+    .min_operands = 1,
+    .max_operands = 1,
+    .main = import_image,
+};
+
+constinit const CommandSpec kImageRemove{
+    .name = "image rm",
+    .also = kRemoveAlso,
+    .summary = "remove images",
+    .usage = "NAME...",
+    .details = "An image that a sandbox uses stays.",
+    .examples = "opensandbox image rm debian:12",
+    .options = kRemoveOptions,
+    .operand = Operand::image,
+    .min_operands = 1,
+    .max_operands = 1000,
+    .main = remove_images,
+};
+
+}  // namespace osb::cli

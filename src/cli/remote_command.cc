@@ -1,0 +1,121 @@
+#include "cli/remote_command.h"
+
+#include <sys/stat.h>
+#include <sys/sysmacros.h>
+
+#include <cstdlib>
+
+#include "base/text.h"
+#include "cli/exit_code.h"
+#include "cli/terminal.h"
+
+namespace osb::cli {
+namespace {
+
+constexpr Millis kGrace{10'000};  // past the time limit until we stop waiting for the sandbox to say so
+
+bool is_name(std::string_view name) {
+  if (name.empty() || (name[0] >= '0' && name[0] <= '9')) return false;
+  for (char c : name)
+    if (!((c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_')) return false;
+  return true;
+}
+
+Result<> append_text(std::string& out, std::string_view text) {
+  auto quoted = json_string(text);
+  // U+FFFD appears only where a byte did not fit, unless the text holds one itself.
+  if (quoted.contains("\\ufffd") && !text.contains("\xEF\xBF\xBD"))
+    return usage_error("an argument or variable is not UTF-8 text", "pass such bytes through stdin or a file");
+  out += quoted;
+  return Ok{};
+}
+
+// /dev/null and a closed descriptor have nothing to say: the command gets its own /dev/null.
+bool has_input(int fd) {
+  struct stat info{};
+  if (::fstat(fd, &info) != 0) return false;
+  return !(S_ISCHR(info.st_mode) && info.st_rdev == makedev(1, 3));
+}
+
+void explain(const Outcome& outcome, const RemoteCommand& command) {
+  const Ending& ending = outcome.ending;
+  std::string_view program = command.argv.front();
+  if (outcome.kind == Outcome::Kind::overdue || ending.cause == "timed_out") {
+    auto limit = command.timeout ? format_duration(std::chrono::ceil<std::chrono::seconds>(*command.timeout)) : std::string("its time");
+    return complain(Error(Errc::timeout, cat("'", program, "' ran longer than ", limit, " and was killed")).with_hint(ending.advice));
+  }
+  if (outcome.kind != Outcome::Kind::ended) return;
+  if (ending.cause == "not_found" && ending.exit_code == kExitNotExecutable)
+    return complain(Error(Errc::permission_denied, cat("'", program, "' cannot be executed in the sandbox")).with_hint(ending.advice));
+  if (ending.cause == "not_found")
+    return complain(Error(Errc::not_found, cat("no program '", program, "' in the sandbox")).with_hint(ending.advice));
+  if (ending.cause == "out_of_memory")
+    return complain(Error(Errc::exhausted, cat("'", program, "' was killed: the sandbox is out of memory"))
+                        .with_hint(ending.advice.empty() ? "give it more with --memory" : ending.advice));
+  if (ending.cause != "exited" && ending.cause != "signalled" && !ending.advice.empty()) note(ending.advice);
+}
+
+}  // namespace
+
+Result<StringMap> parse_env(const std::vector<std::string>& items) {
+  StringMap out;
+  for (const auto& item : items) {
+    auto equals = item.find('=');
+    auto name = item.substr(0, equals);
+    if (!is_name(name)) return usage_error(cat("'", item, "' is not K=V"), "write -e NAME=value, or -e NAME to pass the value it has here");
+    const char* here = std::getenv(name.c_str());
+    if (equals != std::string::npos)
+      out[name] = item.substr(equals + 1);
+    else if (here != nullptr)
+      out[name] = here;
+  }
+  return out;
+}
+
+Result<std::string> exec_body(const RemoteCommand& command, bool input) {
+  std::string out = "{\"argv\":[";
+  for (const auto& word : command.argv) {
+    if (out.back() != '[') out += ',';
+    CHECK_OK(append_text(out, word));
+  }
+  out += "],\"env\":{";
+  for (const auto& [name, value] : command.env) {
+    if (out.back() != '{') out += ',';
+    CHECK_OK(append_text(out, name));
+    out += ':';
+    CHECK_OK(append_text(out, value));
+  }
+  out += '}';
+  if (!command.directory.empty()) {
+    out += ",\"cwd\":";
+    CHECK_OK(append_text(out, command.directory));
+  }
+  if (command.uid) out += cat(",\"uid\":", *command.uid);
+  if (command.gid) out += cat(",\"gid\":", *command.gid);
+  if (command.timeout) out += cat(",\"timeout_ms\":", command.timeout->count());
+  out += cat(",\"stdin\":", input, "}");
+  return out;
+}
+
+Result<int> carry(Api& api, std::string_view id, const RemoteCommand& command, Signals& signals,
+                  const std::function<void(Session&)>& prepare) {
+  Streams streams;
+  if (!has_input(streams.input)) streams.input = -1;
+  TRY(auto body, exec_body(command, streams.input >= 0));
+  TRY(auto door, api.door(id));
+  Request request{"POST", cat(door.path, "/osb/v1/exec"), std::move(door.headers), std::move(body)};
+  request.headers.emplace_back("Connection", "Upgrade");
+  request.headers.emplace_back("Upgrade", "osb-exec/1");
+  request.headers.emplace_back("Content-Type", "application/json");
+  TRY(auto connection, api.another_connection());
+  TRY(auto reply, connection.call(request, std::chrono::steady_clock::now() + Millis(30'000)));
+  if (reply.status != 101) return error_of(reply);
+  Session session(connection.fd(), connection.take_unread(), streams, &signals);
+  if (command.timeout) session.give_up_after(*command.timeout + kGrace);
+  if (prepare) prepare(session);
+  TRY(auto outcome, session.run());
+  explain(outcome, command);
+  return exit_status_of(outcome);
+}
+
+}  // namespace osb::cli

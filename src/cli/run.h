@@ -1,0 +1,18 @@
+// `run`: one command in a sandbox of its own.
+#pragma once
+#include "base/result.h"
+#include "cli/remote_command.h"
+#include "cli/sandbox_request.h"
+#include "cli/spec.h"
+
+namespace osb::cli {
+
+struct RunOptions {
+  SandboxRequest sandbox;
+  RemoteCommand command;
+  bool keep = false;
+};
+
+Result<RunOptions> read_run_options(const Args& args);
+
+}  // namespace osb::cli

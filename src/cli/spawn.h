@@ -1,0 +1,32 @@
+// Starts this program again as `serve` and learns when it is ready.
+#pragma once
+#include <boost/json/object.hpp>
+#include <string>
+#include <vector>
+
+#include "base/fd.h"
+#include "base/result.h"
+#include "cli/signals.h"
+#include "cli/units.h"
+
+namespace osb::cli {
+
+inline constexpr int kReadyFd = 3;  // where a `serve` started by us finds the write end
+
+struct Child {
+  pid_t pid = -1;
+  Fd process;  // pidfd
+  Fd ready;    // read end: one JSON line, {"ready":true,...} or {"ready":false,"error":..,"hint":..}
+};
+
+// `words` follow "opensandbox serve". A session of its own, stdin and stdout at /dev/null, stderr at `log_fd`
+// (-1: /dev/null), no other descriptor than the ready pipe.
+Result<Child> spawn_serve(const std::vector<std::string>& words, int log_fd);
+
+// The ready line. A child that ends or says no is an error with its own words; a signal is Errc::unavailable with EINTR.
+Result<boost::json::object> wait_ready(Child& child, Millis within, Signals* signals);
+
+// True when the process ended in time.
+bool wait_exit(int process, Millis within);
+
+}  // namespace osb::cli
