@@ -119,6 +119,7 @@ void Service::save(const std::string& id) {
   }
   if (unsaved_.insert(id).second) log::error("record not saved, will try again", {{"sandbox", id}, {"error", saved.error().what()}});
   save_again_at_ = boot_now_nanos() + kSaveAgainNanos;
+  arm_timer();
 }
 
 void Service::remove(const std::string& id) {
