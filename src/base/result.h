@@ -13,16 +13,16 @@
 namespace osb {
 
 enum class Errc {
-  invalid_argument,   // the request is wrong; the same request will fail again
-  malformed,          // the request has the wrong shape (types, missing members)
+  invalid_argument,  // the request is wrong; the same request will fail again
+  malformed,         // the request has the wrong shape (types, missing members)
   not_found,
-  conflict,           // the object is in a state that does not allow this
+  conflict,  // the object is in a state that does not allow this
   unauthenticated,
   permission_denied,
   too_large,
-  exhausted,          // a limit or quota is reached; later may work
-  unavailable,        // a part we need is not there right now
-  unsupported,        // this runtime or build cannot do it
+  exhausted,    // a limit or quota is reached; later may work
+  unavailable,  // a part we need is not there right now
+  unsupported,  // this runtime or build cannot do it
   timeout,
   internal,
 };
@@ -48,9 +48,18 @@ class [[nodiscard]] Error {
     what_ = std::string(context) + ": " + what_;
     return std::move(*this);
   }
-  Error with_code(std::string_view code) && { code_ = code; return std::move(*this); }
-  Error at(std::string_view field) && { field_ = field; return std::move(*this); }
-  Error with_hint(std::string_view hint) && { hint_ = hint; return std::move(*this); }
+  Error with_code(std::string_view code) && {
+    code_ = code;
+    return std::move(*this);
+  }
+  Error at(std::string_view field) && {
+    field_ = field;
+    return std::move(*this);
+  }
+  Error with_hint(std::string_view hint) && {
+    hint_ = hint;
+    return std::move(*this);
+  }
 
  private:
   Errc kind_;
@@ -86,16 +95,16 @@ class [[nodiscard]] Result {
 
 #define OSB_CAT_(a, b) a##b
 #define OSB_CAT(a, b) OSB_CAT_(a, b)
-#define OSB_TRY_(tmp, lhs, expr, ret)       \
-  auto tmp = (expr);                        \
-  if (!tmp) ret std::move(tmp).error();     \
+#define OSB_TRY_(tmp, lhs, expr, ret)   \
+  auto tmp = (expr);                    \
+  if (!tmp) ret std::move(tmp).error(); \
   lhs = *std::move(tmp)
 // TRY(auto fd, open_dir(path));            in a function returning Result
 #define TRY(lhs, expr) OSB_TRY_(OSB_CAT(try_, __COUNTER__), lhs, expr, return)
 // CO_TRY(auto r, co_await call());         in a coroutine returning Task<Result>
 #define CO_TRY(lhs, expr) OSB_TRY_(OSB_CAT(try_, __COUNTER__), lhs, expr, co_return)
 // CHECK_OK(write_all(fd, text));           for Result<> whose value nobody needs
-#define CHECK_OK(expr)                                        \
-  do {                                                        \
-    if (auto r_ = (expr); !r_) return std::move(r_).error();  \
+#define CHECK_OK(expr)                                       \
+  do {                                                       \
+    if (auto r_ = (expr); !r_) return std::move(r_).error(); \
   } while (0)

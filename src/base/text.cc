@@ -85,11 +85,26 @@ void append_json_string(std::string& out, std::string_view text) {
     text.remove_prefix(run);
     if (text.empty()) break;
     switch (text.front()) {
-      case '"': out += "\\\""; text.remove_prefix(1); continue;
-      case '\\': out += "\\\\"; text.remove_prefix(1); continue;
-      case '\n': out += "\\n"; text.remove_prefix(1); continue;
-      case '\r': out += "\\r"; text.remove_prefix(1); continue;
-      case '\t': out += "\\t"; text.remove_prefix(1); continue;
+      case '"':
+        out += "\\\"";
+        text.remove_prefix(1);
+        continue;
+      case '\\':
+        out += "\\\\";
+        text.remove_prefix(1);
+        continue;
+      case '\n':
+        out += "\\n";
+        text.remove_prefix(1);
+        continue;
+      case '\r':
+        out += "\\r";
+        text.remove_prefix(1);
+        continue;
+      case '\t':
+        out += "\\t";
+        text.remove_prefix(1);
+        continue;
       default: break;
     }
     CodePoint point = decode_utf8(text);

@@ -45,7 +45,7 @@ inline bool starts_with(std::string_view text, std::string_view prefix) { return
 inline char lower(char c) { return c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c; }
 std::string to_lower(std::string_view text);
 bool iequals(std::string_view a, std::string_view b);
-std::string_view trim(std::string_view text);  // spaces and tabs at both ends
+std::string_view trim(std::string_view text);                                // spaces and tabs at both ends
 std::vector<std::string_view> split(std::string_view text, char separator);  // keeps empty parts
 
 std::string to_hex(std::string_view bytes);

@@ -100,7 +100,8 @@ void Launcher::unwatch(int fd) {
 
 bool Launcher::finished() const {
   bool abandoned = options_.private_instance && had_client_ && clients_.empty();
-  return (stopping_ || abandoned) && sandboxes_.empty();
+  bool retired = retiring_ && clients_.empty();
+  return (stopping_ || abandoned || retired) && sandboxes_.empty();
 }
 
 Result<> Launcher::run() {
@@ -157,6 +158,7 @@ void Launcher::accept_client() {
   int fd = socket.get();
   clients_.emplace(number, Channel(std::move(socket)));
   had_client_ = true;
+  retiring_ = false;
   if (auto watched = watch(fd, {.what = Watched::client, .client = number, .id = {}}); !watched) clients_.erase(number);
 }
 
@@ -228,8 +230,10 @@ void Launcher::dispatch(std::uint64_t client, Received& message) {
       if (request == nullptr) return drop_client(client);
       if (request->destroy_all)
         destroy_all(wire::Cause::destroyed);
-      else if (!sandboxes_.empty())
+      else if (!sandboxes_.empty()) {
+        retiring_ = true;
         return reply_status(to, wire::Op::stop, EBUSY, "sandboxes are running");
+      }
       stopping_ = true;
       return reply_status(to, wire::Op::stop, 0);
     }

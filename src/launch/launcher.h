@@ -149,6 +149,7 @@ class Launcher {
   std::uint64_t next_client_ = 1;
   bool had_client_ = false;
   bool stopping_ = false;
+  bool retiring_ = false;  // asked to stop while sandboxes lived: ends with the last of them unless a client comes back
   std::map<std::string, Sandbox, std::less<>> sandboxes_;
   std::multimap<std::uint64_t, Due> chores_;
 };

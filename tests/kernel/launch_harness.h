@@ -43,12 +43,18 @@ inline bool eventually(const std::function<bool()>& condition, std::chrono::mill
   return true;
 }
 
+// Where the programs under test are: the build folder, or wherever they were carried to.
+inline std::string program_dir() {
+  const char* elsewhere = std::getenv("OSB_TEST_PROGRAMS");
+  return elsewhere != nullptr ? elsewhere : OSB_BUILD_DIR;
+}
+
 class LaunchHarness {
  public:
   explicit LaunchHarness(std::vector<std::string> extra = {}) : extra_(std::move(extra)) {
     instance_ = "test-" + random_hex(4);
     run_dir_ = "/run/opensandbox/" + instance_;
-    data_dir_ = "/var/tmp/opensandbox-" + instance_;
+    data_dir_ = program_dir() + "/kernel-test-data";  // images are made once for all tests
     std::filesystem::create_directories(data_dir_);
     auto store = image::Store::open(data_dir_ + "/images");
     if (store) {
@@ -65,11 +71,10 @@ class LaunchHarness {
     }
     std::error_code ignored;
     std::filesystem::remove_all(run_dir_, ignored);
-    std::filesystem::remove_all(data_dir_, ignored);
   }
 
   void start() {
-    std::vector<std::string> args = {std::string(OSB_BUILD_DIR) + "/opensandbox-launch",
+    std::vector<std::string> args = {program_dir() + "/opensandbox-launch",
                                      "--instance",
                                      instance_,
                                      "--run-dir",
@@ -79,7 +84,7 @@ class LaunchHarness {
                                      "--data-dir",
                                      data_dir_,
                                      "--execd",
-                                     std::string(OSB_BUILD_DIR) + "/opensandbox-execd",
+                                     program_dir() + "/opensandbox-execd",
                                      "--pool",
                                      "2",
                                      "--private"};
