@@ -380,10 +380,10 @@ TEST_F(ClientTest, TunnelsBothWaysAndPassesHalfClosesOn) {
 TEST_F(ClientTest, EndsAnIdleTunnelButNotOneThatMovesOneWay) {
   Seen seen;
   FakeServer back("", false, "quiet");
-  TestBed front([&seen, target = back.target()](Request&, Responder& responder) { return tunnel_to(target, 300ms, seen, responder); });
+  TestBed front([&seen, target = back.target()](Request&, Responder& responder) { return tunnel_to(target, 1s, seen, responder); });
   RawClient client(front.port());
   client.send(kUpgrade);
-  for (int i = 0; i < 10; ++i) {
+  for (int i = 0; i < 14; ++i) {
     client.send("x");
     std::this_thread::sleep_for(100ms);
     ASSERT_TRUE(seen.lines().empty()) << "after " << i;
