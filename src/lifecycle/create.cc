@@ -3,6 +3,7 @@
 #include "lifecycle/errors.h"
 #include "lifecycle/service.h"
 #include "lifecycle/shield.h"
+#include "model/create_request.h"
 
 namespace osb::lifecycle {
 namespace {
@@ -48,13 +49,18 @@ Task<Result<Sandbox>> Service::create(SandboxSpec spec, Caller caller) {
 }
 
 Task<Result<Sandbox>> Service::create_shielded(SandboxSpec spec, Caller caller) {
-  auto made = co_await make(std::move(spec), caller);
-  if (!made) note_failure(caller, "sandbox.create", "", made.error());
+  auto entry = prepare(std::move(spec), caller);
+  if (!entry) {
+    note_failure(caller, "sandbox.create", "", entry.error());
+    co_return std::move(entry).error();
+  }
+  auto id = entry->sandbox.id.text();
+  auto made = co_await make(*std::move(entry), caller);
+  if (!made) note_failure(caller, "sandbox.create", id, made.error());
   co_return made;
 }
 
-Task<Result<Sandbox>> Service::make(SandboxSpec spec, Caller caller) {
-  CO_TRY(auto entry, prepare(std::move(spec), caller));
+Task<Result<Sandbox>> Service::make(Entry entry, Caller caller) {
   auto id = entry.sandbox.id;
   MakingMark mark(making_, id.text());
   SandboxSpec effective = entry.sandbox.spec;
@@ -75,7 +81,8 @@ Result<> Service::check_options(const SandboxSpec& spec) const {
   auto cap = options_.max_timeout_seconds;
   if (cap && !spec.timeout_seconds) return not_allowed("timeout", cat("this server needs one, of at most ", *cap, " seconds"));
   if (cap && *spec.timeout_seconds > *cap) return not_allowed("timeout", cat("this server allows at most ", *cap, " seconds"));
-  if (spec.timeout_seconds && *spec.timeout_seconds <= 0) return not_allowed("timeout", "must be more than zero");
+  if (spec.timeout_seconds && (*spec.timeout_seconds <= 0 || *spec.timeout_seconds > kMaxTimeoutSeconds))
+    return not_allowed("timeout", "must be more than zero and at most 100 years");
   return Ok{};
 }
 
@@ -102,14 +109,12 @@ Result<Entry> Service::prepare(SandboxSpec spec, const Caller& caller) const {
   return Entry{.sandbox = std::move(sandbox), .image_name = image->name, .image_digest = image->digest};
 }
 
-// The runtime has made it. Written down and recorded, or the caller takes it apart again.
+// The runtime has made it. Recorded and written down, or the caller takes it apart again. Recorded first: a crash
+// between the two leaves an orphan that the next start removes, never a sandbox that nobody recorded.
 Result<Sandbox> Service::admit(Entry entry, const Caller& caller) {
   auto id = entry.sandbox.id.text();
+  CHECK_OK(record(caller, "sandbox.create", id, details_of(entry)));
   if (auto stored = store_.put(entry.sandbox); !stored) return std::move(stored).error().in("store sandbox");
-  if (auto recorded = record(caller, "sandbox.create", id, details_of(entry)); !recorded) {
-    save(id);  // not in the table: erases the stored copy
-    return std::move(recorded).error();
-  }
   const auto& placed = table_.insert(std::move(entry));
   auto ended = std::exchange(making_.find(id)->second, std::nullopt);
   making_.erase(id);

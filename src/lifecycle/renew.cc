@@ -32,13 +32,14 @@ Result<std::uint64_t> Service::deadline_for(const Sandbox& sandbox, WallTime exp
   return static_cast<std::uint64_t>(boot_now_nanos() + ahead * 1000);
 }
 
-// Stored, recorded, then visible; or nothing of it.
+// Recorded, stored, then visible; a change that cannot be stored gets a second line that says so.
 Result<> Service::replace(Entry& entry, Sandbox changed, const Caller& caller, std::string action, Details detail) {
   auto id = changed.id.text();
-  if (auto stored = store_.put(changed); !stored) return std::move(stored).error().in("store sandbox");
-  if (auto recorded = record(caller, std::move(action), id, std::move(detail)); !recorded) {
-    save(id);  // the table still holds the old value
-    return recorded;
+  CHECK_OK(record(caller, action, id, std::move(detail)));
+  if (auto stored = store_.put(changed); !stored) {
+    auto error = std::move(stored).error().in("store sandbox");
+    note_failure(caller, std::move(action), id, error);
+    return error;
   }
   entry.sandbox = std::move(changed);
   table_.changed(entry);

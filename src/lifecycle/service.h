@@ -93,7 +93,7 @@ class Service {
 
   // create.cc
   Task<Result<Sandbox>> create_shielded(SandboxSpec spec, Caller caller);
-  Task<Result<Sandbox>> make(SandboxSpec spec, Caller caller);
+  Task<Result<Sandbox>> make(Entry entry, Caller caller);
   Result<> check_options(const SandboxSpec& spec) const;
   Result<Entry> prepare(SandboxSpec spec, const Caller& caller) const;
   Result<Sandbox> admit(Entry entry, const Caller& caller);
