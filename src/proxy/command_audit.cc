@@ -6,6 +6,7 @@
 #include "base/log.h"
 #include "base/text.h"
 #include "model/json.h"
+#include "proxy/tokens.h"
 
 namespace osb::proxy {
 namespace {
@@ -55,6 +56,14 @@ http::Router::RouteHandler no_handler() { return {}; }
 CommandRoutes::CommandRoutes() {
   for (auto pattern : {"/command", "/osb/v1/exec", "/session/{id}/run", "/code"}) router_.add("POST", pattern, no_handler());
   for (auto pattern : {"/command", "/code"}) router_.add("DELETE", pattern, no_handler());
+  for (auto pattern : {"/proxy/{port}", "/proxy/{port}/{path*}"}) passed_on_.add("*", pattern, no_handler());
+}
+
+bool CommandRoutes::leads_back(std::string_view path) const {
+  auto match = passed_on_.find("GET", path);
+  if (!match.route) return false;
+  auto port = parse_int<std::uint64_t>(match.params.find("port")->second);
+  return port && *port == kExecdPort;
 }
 
 std::optional<CommandRoutes::Kind> CommandRoutes::find(std::string_view method, std::string_view path) const {

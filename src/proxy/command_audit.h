@@ -30,9 +30,12 @@ class CommandRoutes {
     Told told;
   };
   std::optional<Kind> find(std::string_view method, std::string_view path) const;
+  // A request that asks execd to pass it on to execd: it would run a command without a record.
+  bool leads_back(std::string_view path) const;
 
  private:
   http::Router router_;
+  http::Router passed_on_;
 };
 
 // One command on its way: start() was recorded, finish() records the end once.

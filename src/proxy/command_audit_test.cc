@@ -123,6 +123,13 @@ TEST_F(CommandAudit, EverySpellingOfACommandPathIsRecorded) {
   EXPECT_THAT(audit_text(), HasSubstr("id=77"));
 }
 
+TEST_F(CommandAudit, ExecdIsNotReachedThroughItself) {
+  for (std::string path : {"/proxy/44772/command", "/proxy/044772/command", "/%70roxy/4477%32/command", "/proxy/44772"})
+    EXPECT_EQ(execd("POST", path, R"({"command":"x"})").status, 599) << path;
+  EXPECT_EQ(requests_, 0u);
+  EXPECT_EQ(execd("GET", "/proxy/8080/x").status, 200) << "the control: other ports may be";
+}
+
 TEST_F(CommandAudit, ABodyExecdMightReadDifferentlyIsRecordedAsItIs) {
   execd("POST", "/command", R"({"command":"rm -rf /"} trailing)");
   EXPECT_THAT(audit_text(), HasSubstr("rm -rf /"));

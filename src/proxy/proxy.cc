@@ -127,6 +127,7 @@ Task<Result<>> Proxy::answer_egress(Visit& visit) {
 }
 
 Task<Result<>> Proxy::visit_execd(Visit& visit) {
+  if (commands_.leads_back(path_of(visit.target))) co_return Error(Errc::permission_denied, "execd is not reached through itself.");
   auto outgoing = visit.outgoing();
   std::optional<CommandRecord> record;
   if (auto kind = commands_.find(visit.request.method, path_of(visit.target))) {

@@ -26,13 +26,14 @@ std::string int_text(const boost::json::object& object, std::string_view name) {
 
 // error.evalue is the exit code as text for commands, free text for code.
 CommandEnd end_of_error(const boost::json::object& event) {
-  CommandEnd end{"", "error"};
+  CommandEnd end{"", text_member(event, "cause")};
   const auto* value = event.if_contains("error");
   const auto* error = value ? value->if_object() : nullptr;
   if (!error) return end;
   auto evalue = text_member(*error, "evalue");
-  if (parse_int<int>(evalue)) return {evalue, "exited"};
-  end.cause = cat("error ", text_member(*error, "ename"));
+  bool is_code = parse_int<int>(evalue).has_value();
+  if (is_code) end.exit_code = evalue;
+  if (end.cause.empty()) end.cause = is_code ? std::string("exited") : cat("error ", text_member(*error, "ename"));
   return end;
 }
 
