@@ -85,6 +85,23 @@ function(osb_program name room)
   endif()
 endfunction()
 
+# `opensandbox` starts and ends within a millisecond, so the daemon and the libraries it needs are a program of their own
+# that `opensandbox serve` becomes. What the small one needs is linked in; --as-needed drops the rest.
+function(osb_serve_program name source)
+  if(NOT TARGET opensandbox OR NOT EXISTS ${CMAKE_SOURCE_DIR}/${source})
+    return()
+  endif()
+  add_executable(${name} ${source})
+  target_link_libraries(${name} PRIVATE osb_cli osb_warnings)
+  add_dependencies(opensandbox ${name})
+  target_link_options(opensandbox PRIVATE -Wl,--as-needed)
+  if(NOT OSB_SAN)
+    find_library(YAML_CPP_A libyaml-cpp.a REQUIRED)
+    target_link_libraries(opensandbox PRIVATE ${BOOST_JSON_A} ${BOOST_CONTAINER_A} ${YAML_CPP_A})
+    target_link_options(opensandbox PRIVATE -static-libstdc++ -static-libgcc)
+  endif()
+endfunction()
+
 # launch and execd carry no interpreter and no library of the host: what runs beside hostile code is one sealed file.
 function(osb_static_program name room)
   if(NOT EXISTS ${CMAKE_SOURCE_DIR}/src/${room}/main.cc)

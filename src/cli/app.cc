@@ -24,7 +24,7 @@ int exit_status_for(const Error& error, const CommandSpec* command) {
   return command == &kRun || command == &kExec ? kExitOurs : kExitFailure;
 }
 
-int run_program(std::span<const std::string> words) {
+int run_program(std::span<const std::string> words, Result<int> (*serve)(const Args&)) {
   if (words.empty()) {
     write_all(2, help_overview());
     return kExitUsage;
@@ -33,7 +33,8 @@ int run_program(std::span<const std::string> words) {
   if (!parsed) return fail(parsed.error(), nullptr);
   if (parsed->wants_help) return show(parsed->command == nullptr ? help_overview() : help_of(*parsed->command));
   if (parsed->args.has("no-color")) never_colour();
-  auto status = parsed->command->main(parsed->args);
+  auto main = serve != nullptr && parsed->command == &kServe ? serve : parsed->command->main;
+  auto status = main(parsed->args);
   if (!status) return fail(status.error(), parsed->command);
   return *status;
 }

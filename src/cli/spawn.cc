@@ -1,9 +1,11 @@
 #include "cli/spawn.h"
 
 #include <fcntl.h>
+#include <limits.h>
 #include <poll.h>
 #include <spawn.h>
 #include <sys/wait.h>
+#include <unistd.h>
 
 #include <boost/json.hpp>
 #include <cerrno>
@@ -82,7 +84,20 @@ Result<std::string> read_line(int fd, Millis within, Signals* signals) {
 
 }  // namespace
 
+Result<std::string> serve_program() {
+  char path[PATH_MAX];
+  auto n = ::readlink("/proc/self/exe", path, sizeof path);
+  if (n <= 0) return Error::from_errno("find our own program", errno);
+  auto here = std::string_view(path, static_cast<std::size_t>(n));
+  here = here.substr(0, here.rfind('/'));
+  for (auto candidate : {cat(here, "/opensandbox-serve"), cat(here, "/../libexec/opensandbox/opensandbox-serve")})
+    if (::access(candidate.c_str(), X_OK) == 0) return candidate;
+  return Error(Errc::unavailable, "opensandbox-serve is not installed beside this program")
+      .with_hint("install the package again, or build all targets");
+}
+
 Result<Child> spawn_serve(const std::vector<std::string>& words, int log_fd) {
+  TRY(auto program, serve_program());
   TRY(auto pipe, high_pipe());
   Fd log(log_fd >= 0 ? ::fcntl(log_fd, F_DUPFD_CLOEXEC, 10) : -1);
   Plan plan;
@@ -93,7 +108,7 @@ Result<Child> spawn_serve(const std::vector<std::string>& words, int log_fd) {
   for (auto& word : argv) raw.push_back(word.data());
   raw.push_back(nullptr);
   Child child;
-  int failed = ::posix_spawn(&child.pid, "/proc/self/exe", &plan.actions, &plan.attributes, raw.data(), environ);
+  int failed = ::posix_spawn(&child.pid, program.c_str(), &plan.actions, &plan.attributes, raw.data(), environ);
   if (failed != 0) return Error::from_errno("start the daemon", failed);
   child.process.reset(sys::raw::pidfd_open(child.pid));
   child.ready = std::move(pipe.read);

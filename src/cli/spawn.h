@@ -1,4 +1,4 @@
-// Starts this program again as `serve` and learns when it is ready.
+// Starts `serve` in a process of its own and learns when it is ready.
 #pragma once
 #include <boost/json/object.hpp>
 #include <string>
@@ -10,6 +10,9 @@
 #include "cli/units.h"
 
 namespace osb::cli {
+
+// The program that has the daemon in it: beside us in a build folder, in libexec where we are installed.
+Result<std::string> serve_program();
 
 inline constexpr int kReadyFd = 3;  // where a `serve` started by us finds the write end
 
