@@ -183,12 +183,13 @@ void NativeRuntime::on_exited(const wire::ExitedEvent& event) {
 
 // A launcher that was lost may have lost sandboxes with it; those that are gone have ended without an event.
 Task<void> NativeRuntime::compare_after_reconnect() {
+  auto known = live_;  // before the question: what is made while it is under way is not missing
   auto present = co_await list();
   if (!present) co_return;
   std::set<std::string, std::less<>> now;
   for (const auto& live : *present) now.insert(live.id.text());
-  for (const auto& text : std::set(live_)) {
-    if (now.contains(text)) continue;
+  for (const auto& text : known) {
+    if (now.contains(text) || !live_.contains(text)) continue;
     live_.erase(text);
     auto id = SandboxId::parse(text);
     if (id && ended_) ended_({*id, EndCause::unknown, 0, 0, 0});
