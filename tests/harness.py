@@ -159,11 +159,14 @@ class Daemon:
             shutil.rmtree(self.directory, ignore_errors=True)
 
     def stop_launcher(self):
-        pid = self.launcher()
-        if pid:
-            with contextlib.suppress(ProcessLookupError):
-                os.kill(pid, signal.SIGTERM)
-            wait_until(lambda: self.launcher() is None, 15, "the launcher ends on SIGTERM")
+        """With nobody to serve and nothing to hold, the launcher ends by itself."""
+        try:
+            wait_until(lambda: self.launcher() is None, 15, "the launcher ends when serve is gone and no sandbox is left")
+        except AssertionError:
+            os.kill(self.launcher(), signal.SIGKILL)
+            raise
+        finally:
+            shutil.rmtree(self.run_dir, ignore_errors=True)
 
     def __enter__(self):
         return self.start()

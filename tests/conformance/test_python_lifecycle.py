@@ -179,7 +179,7 @@ async def test_a_wrong_key_is_refused_and_makes_nothing(sdk):
 async def test_an_unknown_image_is_refused_with_a_code(sdk):
     with pytest.raises(SandboxApiException) as raised:
         await sdk.create(image="no-such-image:1.0")
-    assert raised.value.status_code == 404 and "IMAGE_NOT_FOUND" in raised.value.error.code
+    assert raised.value.status_code == 404 and "SANDBOX::IMAGE_NOT_FOUND" in str(raised.value)
 
 
 async def test_create_is_usable_at_once(sdk):

@@ -13,6 +13,8 @@ from pathlib import Path
 
 FIRST_ID = 0x40000000  # sandboxes' host ids begin here
 LAST_ID = 0xFFFFFFF0
+CACHE = re.compile(r"/work/shapes/")  # what the launcher keeps of limits it has seen, bounded in number
+KEPT = ("lock", "serve.pid", "launch.log")  # of an instance that may be started again
 CHURN = re.compile(r"\.db(-wal|-shm|-journal)?$|/audit/|\.log$")  # files that live as long as the daemon and change
 
 
@@ -106,15 +108,13 @@ def files(*folders):
     return found
 
 
-def ranges(instance):
-    """Claims on host id ranges made by this instance: entries below /run/opensandbox that name it."""
+def range_blocks(instance):
+    """Blocks of host ids this instance has claimed. It keeps them while it lives, so their number is what counts."""
     found = set()
-    for path in Path("/run/opensandbox").glob("ranges*"):
-        for entry in ([path] if path.is_file() else path.rglob("*")):
-            with contextlib.suppress(OSError):
-                text = entry.read_text(errors="replace") if entry.is_file() else ""
-                if instance in text or instance in entry.name:
-                    found.add(f"{entry} {hash(text)}")
+    for path in Path("/run/opensandbox/ranges").glob("*"):
+        with contextlib.suppress(OSError):
+            if path.read_text().strip() == instance:
+                found.add(path.name)
     return found
 
 
@@ -132,9 +132,8 @@ def take(daemon):
         "launcher descriptors": descriptors(launch) if launch else Counter(),
         "network namespaces": Counter({"count": len(network_namespaces(ours + [entry.split()[0] for entry in boxes]))}),
         "host mounts": Counter({point: count for point, count in mounts("self").items() if "opensandbox" in point or daemon.instance in point}),
-        "launcher mounts": mounts(launch) if launch else Counter(),
+        "launcher mounts": Counter({point: count for point, count in mounts(launch).items() if not CACHE.search(point)}) if launch else Counter(),
         "files": Counter(files(daemon.run_dir, daemon.state)),
-        "id ranges": Counter(ranges(daemon.instance)),
     }
 
 
@@ -160,8 +159,8 @@ def assert_nothing_of(daemon, seconds=10):
             "cgroups": Counter(cgroup_dirs(daemon.instance)),
             "processes": Counter(sandbox_processes(daemon.instance)),
             "host mounts": Counter(point for point in mounts("self") if daemon.instance in point),
-            "id ranges": Counter(ranges(daemon.instance)),
-            "run files": Counter(files(daemon.run_dir)),
+            "id ranges": Counter(range_blocks(daemon.instance)),
+            "run files": Counter(path for path in files(daemon.run_dir) if os.path.basename(path) not in KEPT),
         }
         if not (extra := surplus(empty, held)):
             return

@@ -96,10 +96,12 @@ def test_out_of_memory_is_told(daemon, sandbox):
 
 def test_the_disk_limit_is_an_error_inside_and_costs_the_host_nothing(daemon):
     sandbox = daemon.create(resourceLimits={"cpu": "1", "memory": "256Mi", "disk": "32Mi"})
-    done = daemon.exec(sandbox, "dd if=/dev/zero of=/workspace/fill bs=1M count=200")
-    assert done.exit_code != 0 and "No space left" in "\n".join(done.stderr)
-    size = int(daemon.output(sandbox, "stat -c %s /workspace/fill"))
-    assert 8 << 20 <= size <= 33 << 20, "control: up to the limit it may write"
+    done = daemon.exec(sandbox, "for i in 1 2 3 4 5 6 7 8; do dd if=/dev/zero of=/workspace/fill$i bs=1M count=8 2>&1 || exit 9; done")
+    assert done.exit_code == 9 and "No space left" in "\n".join(done.stdout)
+    used = sum(int(size) for size in daemon.output(sandbox, "stat -c %s /workspace/fill*").split())
+    assert 8 << 20 <= used <= 33 << 20, "control: up to the limit it may write"
+    large = daemon.exec(sandbox, "rm /workspace/fill*; exec dd if=/dev/zero of=/workspace/large bs=1M count=100")
+    assert large.exit_code != 0, "one file past the limit is refused too, by its size"
     daemon.delete(sandbox)
 
 

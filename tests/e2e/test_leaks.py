@@ -44,6 +44,7 @@ def test_a_thousand_sandboxes_leave_nothing(fresh_daemon, rounds):
     for number in range(rounds(1000, 100)):
         assert one_life(daemon, connection, str(number))
     oracle.assert_gone(before, daemon, seconds=20)
+    assert len(oracle.range_blocks(daemon.instance)) <= 2, "ids go back: a thousand ranges would be sixteen blocks"
     doctor_finds_nothing(daemon)
 
 
@@ -61,6 +62,7 @@ def test_many_at_once_leave_nothing(fresh_daemon, rounds):
     for sandbox in made:
         daemon.delete(sandbox)
     oracle.assert_gone(before, daemon, seconds=20)
+    assert len(oracle.range_blocks(daemon.instance)) <= len(made) // 64 + 2
     doctor_finds_nothing(daemon)
 
 
@@ -145,6 +147,7 @@ def test_kill_nine_of_a_random_process_of_ours_leaves_nothing(fresh_daemon, roun
     assert not lies, lies[:5]
     daemon.delete_all()
     oracle.assert_gone(before, daemon, seconds=20)
+    assert len(oracle.range_blocks(daemon.instance)) <= 2
     doctor_finds_nothing(daemon)
     print(f"killed {killed}; {successes} lives completed in between")
     assert all(killed.values())

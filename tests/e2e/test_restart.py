@@ -121,8 +121,10 @@ def test_the_lifetime_left_is_kept_over_a_restart(fresh_daemon):
 
 
 def test_a_stopped_daemon_leaves_nothing():
-    daemon = harness.Daemon("gone")
-    with daemon:
+    with harness.Daemon("gone") as daemon:
         daemon.exec(daemon.create(), "sleep 300", background=True)
         daemon.create()
-    oracle.assert_nothing_of(daemon)
+        daemon.delete_all()
+        daemon.kill_serve(signal.SIGTERM)
+        harness.wait_until(lambda: daemon.launcher() is None, 15, "the launcher ends too")
+        oracle.assert_nothing_of(daemon)
