@@ -74,7 +74,8 @@ std::string_view value_of(const Env& env, std::string_view name) {
 
 void add_defaults(Env& env, const Identity& who, std::string_view home) {
   env.emplace("PATH", kDefaultPath);
-  env.emplace("LANG", "C.UTF-8");
+  // LC_CTYPE alone: with LANG every program opens a dozen files of the same locale before it does anything.
+  if (!env.contains("LANG") && !env.contains("LC_ALL")) env.emplace("LC_CTYPE", "C.UTF-8");
   // A shell counts itself; a program started without one sees what it would see beneath `bash -c`.
   env.emplace("SHLVL", "0");
   if (!home.empty()) env.emplace("HOME", home);

@@ -18,7 +18,7 @@ inline constexpr std::size_t kMaxEnvFile = 64 * 1024;
 // A name without '=' and NUL, a value without NUL: what execve(2) can carry.
 Result<> check_variable(std::string_view name, std::string_view value);
 
-// Fills in PATH, LANG, SHLVL and, from the account, HOME, USER, LOGNAME and SHELL where `env` says nothing.
+// Fills in PATH, UTF-8 as the character set, SHLVL and, from the account, HOME, USER, LOGNAME and SHELL where `env` says nothing.
 void add_defaults(Env& env, const Identity& who, std::string_view home);
 // HOME, USER and LOGNAME of another user than the sandbox's own.
 void become(Env& env, const Identity& who);

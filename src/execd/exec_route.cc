@@ -1,5 +1,8 @@
 #include "execd/exec_route.h"
 
+#include <errno.h>
+#include <unistd.h>
+
 #include "base/text.h"
 #include "execd/collector.h"
 #include "execd/frames.h"
@@ -22,15 +25,25 @@ struct Conversation {
   bool input_stuck = false;  // bytes for stdin wait for the program to read
 };
 
+// Until the program has room for more. Meanwhile the other direction asks now and then whether the client is there.
+Task<void> wait_for_room(Conversation& talk) {
+  talk.input_stuck = true;
+  talk.process->wake();
+  auto [ec] = co_await talk.process->input()->async_wait(asio::posix::descriptor_base::wait_write, nothrow);
+  talk.input_stuck = false;
+  if (ec) talk.process->input().reset();
+}
+
 Task<void> write_input(Conversation& talk, std::string_view bytes) {
   auto& input = talk.process->input();
   while (input && !bytes.empty()) {
-    talk.input_stuck = true;
-    auto [ec, n] = co_await input->async_write_some(asio::buffer(bytes), nothrow);
-    talk.input_stuck = false;
-    bytes.remove_prefix(n);
-    // A program that closed its stdin simply does not want more.
-    if (ec) input.reset();
+    auto n = ::write(input->native_handle(), bytes.data(), bytes.size());
+    if (n > 0)
+      bytes.remove_prefix(static_cast<std::size_t>(n));
+    else if (errno == EAGAIN)
+      co_await wait_for_room(talk);
+    else if (errno != EINTR)
+      input.reset();  // a program that closed its stdin simply does not want more
   }
 }
 

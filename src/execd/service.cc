@@ -77,6 +77,7 @@ Task<void> Service::handle(Request& request, Responder& responder) {
   strip_own_proxy_path(request);
   auto match = routes_.find(request.method, request.path);
   if (match.route) co_return co_await match.route->handler(request, responder, match.params);
+  if (request.path.starts_with("/proxy/")) co_return co_await proxy("", request, responder);  // an empty port is no segment
   if (match.path_known) co_return co_await reply_error(responder, 405, "INVALID_REQUEST_BODY", "this path does not take that method");
   co_await reply_error(responder, 404, "UNKNOWN", "no such path");
 }
