@@ -12,10 +12,11 @@ namespace {
 // A process that carries `tag` and waits to be killed.
 pid_t start_tagged(rlim_t tag) {
   pid_t pid = ::fork();
-  if (pid != 0) return pid;
+  if (pid == 0)
+    for (;;) ::pause();
   rlimit limit{tag, tag};
-  ::setrlimit(RLIMIT_LOCKS, &limit);
-  for (;;) ::pause();
+  EXPECT_EQ(::prlimit(pid, RLIMIT_LOCKS, &limit, nullptr), 0);
+  return pid;
 }
 
 TEST(Tags, AreHandedOutOnceALap) {
@@ -39,12 +40,6 @@ TEST(Tags, AreNoneWhereThereIsNoRoom) { EXPECT_EQ(Tags(1).next(), 0u); }
 TEST(KillTree, TakesCarriersOfTheTagAndNobodyElse) {
   pid_t mine = start_tagged(777'001);
   pid_t other = start_tagged(777'002);
-  // The tag is set before the process can be looked for: wait for both.
-  auto tagged = [](pid_t pid) {
-    rlimit limit{};
-    return ::prlimit(pid, RLIMIT_LOCKS, nullptr, &limit) == 0 && limit.rlim_max < 1'000'000;
-  };
-  while (!tagged(mine) || !tagged(other)) ::sched_yield();
   EXPECT_EQ(kill_tree({.leader = 0x7fffffff, .tag = 777'001}), 1u);
   int status = 0;
   ASSERT_EQ(::waitpid(mine, &status, 0), mine);
