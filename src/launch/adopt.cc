@@ -52,8 +52,7 @@ void remove_run_dir(const std::string& run_dir) {
 }  // namespace
 
 Result<> Launcher::adopt() {
-  TRY(auto records, ledger_.all());
-  for (const auto& record : records) adopt_one(record);
+  for (const auto& record : ledger_.all()) adopt_one(record);
   remove_strays();
   return Ok{};
 }
@@ -65,7 +64,6 @@ void Launcher::adopt_one(const LedgerRecord& record) {
   sandbox.groups_made = true;
   sandbox.deadline = record.deadline_boot_nanos;
   sandbox.range = record.range;
-  // A torn record has lost its range number; its block stays ours and the range is free again once the groups are gone.
   bool same_boot = record.boot_id == boot_id_;
   if (same_boot && ranges_.mark_used(record.range)) sandbox.has_range = true;
   sandbox.pid = same_boot ? find_init(groups_.pids(record.id)) : 0;
@@ -99,11 +97,13 @@ void Launcher::remove_strays() {
 void Launcher::leave_nothing() {
   listener_.reset();
   ::unlink((options_.host.run_dir + "/launch.sock").c_str());
+  (void)groups_.leave_device_rules();
   if (auto removed = groups_.remove_parents(); !removed) log::error("cannot remove our cgroups", {{"error", removed.error().what()}});
   ranges_.release_blocks();
   ::umount2(host_.work_dir().c_str(), MNT_DETACH);
   if (options_.private_instance) return remove_run_dir(options_.host.run_dir);
-  for (const char* name : {"/work", "/sandboxes", "/ledger"}) ::rmdir((options_.host.run_dir + name).c_str());
+  ::unlink((options_.host.run_dir + "/ledger").c_str());
+  for (const char* name : {"/work", "/sandboxes"}) ::rmdir((options_.host.run_dir + name).c_str());
 }
 
 void sweep_dead_private_instances(const std::string& run_root, const std::string& ranges_dir, const std::string& own_instance) {

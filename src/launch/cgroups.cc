@@ -155,7 +155,7 @@ Result<> Cgroups::limit_v2(std::string_view id, const Limits& limits) {
   int parent = v2_.parent.get();
   auto set = [&](const char* file, const std::string& value) { return sys::write_at(parent, path_in(id, file).c_str(), value); };
   CHECK_OK(set("memory.max", cat(limits.memory_bytes)));
-  CHECK_OK(set("memory.high", cat(limits.memory_bytes / 10 * 9)));
+  // No memory.high: without swap it cannot reclaim what a bomb allocates, it only makes the bomb take minutes to die.
   if (::faccessat(parent, path_in(id, "memory.swap.max").c_str(), F_OK, 0) == 0) CHECK_OK(set("memory.swap.max", "0"));
   CHECK_OK(set("cpu.max", cat(cpu_quota_micros(limits), " ", kCpuPeriodMicros)));
   CHECK_OK(set("cpu.weight", "50"));
@@ -199,11 +199,19 @@ Result<CgroupEntry> Cgroups::entry(std::string_view id) {
     TRY(entry.oom_counter, sys::open_at(v2_.parent.get(), path_in(id, "memory.events").c_str(), O_RDONLY));
     return entry;
   }
-  int shared = ::fcntl(devices_tasks_.get(), F_DUPFD_CLOEXEC, 3);
-  if (shared < 0) return Error::from_errno("dup device group", errno);
-  entry.tasks.emplace_back(shared);
   TRY(entry.oom_counter, sys::open_at(find("memory")->parent.get(), path_in(id, "memory.oom_control").c_str(), O_RDONLY));
   return entry;
+}
+
+Result<> Cgroups::join_device_rules() {
+  if (on_v2_) return Ok{};
+  if (::write(devices_tasks_.get(), "0", 1) != 1) return Error::from_errno("join device group", errno);
+  return Ok{};
+}
+
+Result<> Cgroups::leave_device_rules() {
+  if (on_v2_) return Ok{};
+  return sys::write_at(devices_root_.get(), "tasks", "0");
 }
 
 Result<> Cgroups::kill(std::string_view id) { return sys::write_at(v2_.parent.get(), path_in(id, "cgroup.kill").c_str(), "1"); }

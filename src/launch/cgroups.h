@@ -40,6 +40,10 @@ class Cgroups {
 
   bool controllers_on_v2() const { return on_v2_; }
 
+  // On v1 the launcher itself lives under the device rules, so that every sandbox inherits them without a call of its own.
+  Result<> join_device_rules();
+  Result<> leave_device_rules();  // for a helper that needs a loop device, and before the groups are removed
+
   Result<> make(std::string_view id);                         // fails if one of the groups exists already
   Result<> limit(std::string_view id, const Limits& limits);  // before any process is inside
   Result<CgroupEntry> entry(std::string_view id);

@@ -133,8 +133,8 @@ Result<> Launcher::begin_create(Sandbox& sandbox, const wire::CreateRequest& req
   plan.user_namespace = identity.user_namespace.get();
 
   CHECK_OK(step(Step::ledger));
+  CHECK_OK(ledger_.write({sandbox.id, sandbox.range, sandbox.deadline, boot_id_}));
   sandbox.recorded = true;
-  CHECK_OK(ledger_.add({sandbox.id, sandbox.range, sandbox.deadline, boot_id_}));
 
   CHECK_OK(step(Step::network_namespace));
   TRY(auto network, parts_.take_network());
@@ -152,7 +152,7 @@ Result<> Launcher::begin_create(Sandbox& sandbox, const wire::CreateRequest& req
   DiskHelper disk;
   if (request.limits.disk_bytes > kLargestMemoryStore) {
     TRY(auto empty, disk_template(host_.disks_path(), request.limits.disk_bytes, request.limits.disk_inodes));
-    TRY(disk, start_disk_helper(empty, host_.disks_path()));
+    TRY(disk, start_disk_helper(empty, host_.disks_path(), [this] { return static_cast<bool>(groups_.leave_device_rules()); }));
     plan.disk_socket = disk.socket.get();
     watch_helper(std::move(disk.pidfd));
   }

@@ -140,7 +140,8 @@ void send_mount(int socket, int mount, int error) {
 
 }  // namespace
 
-Result<DiskHelper> start_disk_helper(const std::string& template_path, const std::string& disks_dir) {
+Result<DiskHelper> start_disk_helper(const std::string& template_path, const std::string& disks_dir,
+                                     const std::function<bool()>& leave_device_rules) {
   int ends[2];
   if (::socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, ends) != 0) return Error::from_errno("socketpair", errno);
   DiskHelper helper{Fd(ends[0]), Fd()};
@@ -153,7 +154,7 @@ Result<DiskHelper> start_disk_helper(const std::string& template_path, const std
   int child = sys::raw::clone3(args);
   if (child < 0) return Error::from_errno("clone disk helper", errno);
   if (child == 0) {
-    int mount = mount_disk(template_path.c_str(), disks_dir.c_str());
+    int mount = leave_device_rules() ? mount_disk(template_path.c_str(), disks_dir.c_str()) : -1;
     send_mount(theirs.get(), mount, mount < 0 ? errno : 0);
     ::_exit(0);
   }

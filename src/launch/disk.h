@@ -4,6 +4,7 @@
 // Only file systems that we made ourselves are ever mounted.
 #pragma once
 #include <cstdint>
+#include <functional>
 #include <string>
 
 #include "base/fd.h"
@@ -23,7 +24,9 @@ struct DiskHelper {
   Fd socket;  // receive_mount() reads from it
   Fd pidfd;   // readable when the helper has ended and wants to be reaped
 };
-Result<DiskHelper> start_disk_helper(const std::string& template_path, const std::string& disks_dir);
+// `leave_device_rules` runs in the helper, before it touches a device.
+Result<DiskHelper> start_disk_helper(const std::string& template_path, const std::string& disks_dir,
+                                     const std::function<bool()>& leave_device_rules);
 
 // The helper's mount, or -1 with errno. No heap: runs after clone. Waits at most ten seconds.
 int receive_mount(int socket);

@@ -58,9 +58,9 @@ void enter(const EnterPlan& plan) {
   steps.must(Step::image_layers, [&] { return mounts.image_layers(); });
   steps.must(Step::root_overlay, [&] { return mounts.root_overlay(); });
   steps.must(Step::host_view, [&] { return mounts.host_view(); });
-  steps.must(Step::root_switch, [&] { return mounts.switch_root(); });  // from here host paths mean nothing
   steps.must(Step::proc, [&] { return mounts.proc(); });
   steps.must(Step::proc_masks, [&] { return mounts.proc_masks(); });
+  steps.must(Step::root_switch, [&] { return mounts.switch_root(); });  // from here host paths mean nothing
   steps.must(Step::sys, [&] { return mounts.sys(); });
   steps.must(Step::dev, [&] { return mounts.dev(); });
   steps.must(Step::etc, [&] { return mounts.etc(); });

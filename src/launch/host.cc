@@ -101,7 +101,7 @@ Result<> Host::build_work_dir() {
   if (::mount("opensandbox", work_dir_.c_str(), "tmpfs", MS_NOSUID | MS_NOEXEC, "mode=0755,size=64m") != 0)
     return Error::from_errno("mount work tmpfs", errno);
   TRY(work_, sys::open_at(AT_FDCWD, work_dir_.c_str(), O_RDONLY | O_DIRECTORY));
-  for (const char* name : {"store", "scratch", "mask", "shapes"}) CHECK_OK(sys::make_dir_at(work_.get(), name, 0755));
+  for (const char* name : {"store", "scratch", "mask", "shapes", "proc"}) CHECK_OK(sys::make_dir_at(work_.get(), name, 0755));
   for (std::size_t i = 0; i <= wire::kMaxLayers + 1; ++i) CHECK_OK(sys::make_dir_at(work_.get(), cat("l", i).c_str(), 0755));
   for (std::size_t i = 0; i < host_directories_.size(); ++i) CHECK_OK(sys::make_dir_at(work_.get(), cat("h", i).c_str(), 0755));
   CHECK_OK(mount_memory("mask"));

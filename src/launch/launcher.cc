@@ -69,6 +69,7 @@ Result<std::unique_ptr<Launcher>> Launcher::start(const LauncherOptions& options
   CHECK_OK(sys::make_dirs(host_options.run_dir + "/sandboxes", 0700));
   std::unique_ptr<Launcher> launcher(new Launcher(options, std::move(host), std::move(groups), std::move(ledger), std::move(ranges)));
   launcher->lock_ = std::move(lock);
+  CHECK_OK(launcher->groups_.join_device_rules());
   CHECK_OK(launcher->listen());
   CHECK_OK(launcher->adopt());
   return launcher;

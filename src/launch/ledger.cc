@@ -1,69 +1,57 @@
 #include "launch/ledger.h"
 
-#include <dirent.h>
 #include <fcntl.h>
-#include <sys/stat.h>
+#include <sys/mman.h>
 
+#include <atomic>
 #include <cerrno>
+#include <cstring>
+#include <utility>
 
-#include "base/id.h"
 #include "base/text.h"
+#include "launch/id_range.h"
 #include "sys/kernel_file.h"
 
 namespace osb::launch {
+namespace {
 
-std::string render(const LedgerRecord& r) {
-  return cat("range ", r.range, "\ndeadline ", r.deadline_boot_nanos, "\nboot ", r.boot_id, "\n");
+constexpr std::size_t kBytes = static_cast<std::size_t>(kBlocks) * kRangesPerBlock * kLedgerLine;
+
+}  // namespace
+
+Result<Ledger> Ledger::open(const std::string& path) {
+  TRY(auto file, sys::open_at(AT_FDCWD, path.c_str(), O_RDWR | O_CREAT | O_NOFOLLOW, 0600));
+  if (int error = ::posix_fallocate(file.get(), 0, static_cast<off_t>(kBytes)); error != 0)
+    return Error::from_errno("reserve ledger", error);
+  void* at = ::mmap(nullptr, kBytes, PROT_READ | PROT_WRITE, MAP_SHARED, file.get(), 0);
+  if (at == MAP_FAILED) return Error::from_errno("map ledger", errno);
+  // A sandbox's first process starts as a copy of the launcher; it has no business with the ledger.
+  ::madvise(at, kBytes, MADV_DONTFORK);
+  return Ledger(static_cast<char*>(at));
 }
 
-LedgerRecord parse_record(std::string id, std::string_view text) {
-  LedgerRecord r;
-  r.id = std::move(id);
-  r.range = static_cast<std::uint32_t>(sys::value_of(text, "range"));
-  r.deadline_boot_nanos = sys::value_of(text, "deadline");
-  for (auto line : split(text, '\n'))
-    if (line.starts_with("boot ")) r.boot_id = line.substr(5);
-  return r;
+Ledger::Ledger(Ledger&& other) noexcept : slots_(std::exchange(other.slots_, nullptr)) {}
+
+Ledger::~Ledger() {
+  if (slots_ != nullptr) ::munmap(slots_, kBytes);
 }
 
-Result<Ledger> Ledger::open(const std::string& directory) {
-  CHECK_OK(sys::make_dirs(directory, 0700));
-  Ledger ledger;
-  TRY(ledger.dir_, sys::open_at(AT_FDCWD, directory.c_str(), O_RDONLY | O_DIRECTORY));
-  return ledger;
-}
-
-Result<> Ledger::add(const LedgerRecord& record) { return sys::write_new_file(dir_.get(), record.id.c_str(), render(record), 0600); }
-
-Result<> Ledger::update(const LedgerRecord& record) {
-  std::string next = record.id + ".new";
-  ::unlinkat(dir_.get(), next.c_str(), 0);
-  CHECK_OK(sys::write_new_file(dir_.get(), next.c_str(), render(record), 0600));
-  if (::renameat(dir_.get(), next.c_str(), dir_.get(), record.id.c_str()) != 0) return Error::from_errno("rename ledger record", errno);
+Result<> Ledger::write(const LedgerRecord& record) {
+  char* slot = slots_ + record.range * kLedgerLine;
+  auto present = parse_ledger_line({slot, kLedgerLine});
+  if (present && present->id != record.id)
+    return Error(Errc::conflict, cat("id range ", record.range, " is taken by ", present->id), EEXIST);
+  auto line = render_ledger_line(record);
+  // The first byte makes the slot a record, so it is stored last: a kill in between leaves a free slot, never half a line.
+  std::memcpy(slot + 1, line.data() + 1, kLedgerLine - 1);
+  std::atomic_signal_fence(std::memory_order_release);
+  *slot = line[0];
   return Ok{};
 }
 
-Result<> Ledger::strike(std::string_view id) {
-  if (::unlinkat(dir_.get(), std::string(id).c_str(), 0) != 0 && errno != ENOENT) return Error::from_errno("unlink ledger record", errno);
-  return Ok{};
-}
+void Ledger::strike(std::uint32_t range) { slots_[range * kLedgerLine] = ' '; }
 
-Result<std::vector<LedgerRecord>> Ledger::all() const {
-  std::vector<LedgerRecord> records;
-  DIR* dir = ::fdopendir(::openat(dir_.get(), ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC));
-  if (dir == nullptr) return Error::from_errno("read ledger", errno);
-  while (auto* entry = ::readdir(dir)) {
-    std::string name = entry->d_name;
-    if (!is_id_text(name)) {
-      if (name.ends_with(".new")) ::unlinkat(dir_.get(), name.c_str(), 0);
-      continue;
-    }
-    auto text = sys::read_at(dir_.get(), name.c_str(), 4096);
-    records.push_back(parse_record(name, text ? std::string_view(*text) : std::string_view()));
-  }
-  ::closedir(dir);
-  return records;
-}
+std::vector<LedgerRecord> Ledger::all() const { return parse_ledger({slots_, kBytes}); }
 
 std::string current_boot_id() {
   auto text = sys::read_file("/proc/sys/kernel/random/boot_id", 64);

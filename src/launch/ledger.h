@@ -1,38 +1,31 @@
-// The leak ledger: one small file a sandbox, written before the first host object is made, struck off after the last
-// one is gone. Every host object's name derives from the id, so the file and the kernel tell the whole story after a crash.
+// The leak ledger: what each sandbox has on the host, written before the first object is made and struck off after the
+// last one is gone. It is one file in shared memory: a record costs a few stores, and outlives the launcher's death.
 #pragma once
-#include <cstdint>
 #include <string>
-#include <string_view>
 #include <vector>
 
 #include "base/fd.h"
 #include "base/result.h"
+#include "model/ledger_record.h"
 
 namespace osb::launch {
 
-struct LedgerRecord {
-  std::string id;
-  std::uint32_t range = 0;                // number of its id range
-  std::uint64_t deadline_boot_nanos = 0;  // 0 = none
-  std::string boot_id;                    // processes and groups of another boot are gone by themselves
-};
-
 class Ledger {
  public:
-  static Result<Ledger> open(const std::string& directory);
+  // Opens or makes the file; its space is reserved, so that recording cannot fail for want of disk.
+  static Result<Ledger> open(const std::string& path);
+  Ledger(Ledger&& other) noexcept;
+  Ledger& operator=(Ledger&&) = delete;
+  ~Ledger();
 
-  Result<> add(const LedgerRecord& record);       // fails if the id is there already
-  Result<> update(const LedgerRecord& record);    // replaces whole, by rename
-  Result<> strike(std::string_view id);           // idempotent
-  Result<std::vector<LedgerRecord>> all() const;  // an unreadable record still appears, with only its id
+  Result<> write(const LedgerRecord& record);  // into the slot of its range; Errc::conflict when another id has it
+  void strike(std::uint32_t range);
+  std::vector<LedgerRecord> all() const;
 
  private:
-  Fd dir_;
+  explicit Ledger(char* slots) : slots_(slots) {}
+  char* slots_ = nullptr;
 };
-
-std::string render(const LedgerRecord& record);
-LedgerRecord parse_record(std::string id, std::string_view text);
 
 std::string current_boot_id();
 

@@ -1,6 +1,7 @@
 #include "launch/mounts.h"
 
 #include <fcntl.h>
+#include <sys/mount.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -177,9 +178,8 @@ bool Mounts::host_view() {
   return true;
 }
 
-// Everything that will be mounted from the launcher's own directories, while their paths still mean something.
+// What will be mounted from the launcher's own directories, taken while their paths still mean something.
 bool Mounts::take_sources() {
-  const Host& host = *plan_.host;
   struct Taken {
     Source as;
     std::string path;
@@ -191,18 +191,6 @@ bool Mounts::take_sources() {
     sources_[source.as] = raw::open_tree_clone(AT_FDCWD, source.path.c_str());
     if (sources_[source.as] < 0) return false;
   }
-  std::size_t next = 0;
-  auto take = [&](const char* path) {
-    if (next == kMaxCovers) return errno = E2BIG, false;
-    covers_[next] = raw::open_tree_clone(AT_FDCWD, path);
-    return covers_[next++] >= 0;
-  };
-  for (std::size_t i = 0; i < host.proc_masks().size(); ++i)
-    if (!take("mask/nothing")) return false;
-  for (std::size_t i = 0; i < host.proc_dir_masks().size(); ++i)
-    if (!take("mask/empty")) return false;
-  for (const char* name : kStaticProcFiles)
-    if (!take((plan_.shape + "/proc/" + name).c_str())) return false;
   return true;
 }
 
@@ -213,7 +201,7 @@ bool Mounts::switch_root() {
   if (raw::move_mount(root_, AT_FDCWD, "/") != 0 || ::fchdir(root_) != 0 || ::chroot(".") != 0 || ::chdir("/") != 0) return false;
   for (std::size_t i = 0; plan_.host_view && i < plan_.host->host_directories().size(); ++i)
     if (!attach(host_[i], plan_.host->host_directories()[i].name.c_str())) return false;
-  return true;
+  return attach(proc_, "proc");
 }
 
 bool Mounts::attach(int mount, const char* target) {
@@ -230,6 +218,7 @@ bool Mounts::attach_clone(int from, const char* target, std::uint64_t attributes
   return raw::mount_setattr(from, attributes) == 0 && attach(from, target);
 }
 
+// Built beside the new root, with all its covers, and then moved in as one tree.
 bool Mounts::proc() {
   int fs = raw::fsopen("proc");
   if (fs < 0) return false;
@@ -237,7 +226,8 @@ bool Mounts::proc() {
   bool set = raw::fsconfig_string(fs, "source", "proc") == 0 && raw::fsconfig_string(fs, "hidepid", "invisible") == 0 &&
              raw::fsconfig_string(fs, "gid", Decimal(plan_.first_id + kAgentId).text) == 0 && raw::fsconfig_create(fs) == 0;
   proc_ = set ? raw::fsmount(fs, static_cast<unsigned>(kNoExec)) : -1;
-  return proc_ >= 0 && attach(proc_, "proc");
+  ::close(fs);
+  return proc_ >= 0 && raw::move_mount(proc_, AT_FDCWD, "proc") == 0;
 }
 
 bool Mounts::proc_masks() {
@@ -247,14 +237,18 @@ bool Mounts::proc_masks() {
     if (tree < 0 || raw::mount_setattr(tree, kSealed) != 0 || raw::move_mount(tree, proc_, name) != 0) return false;
     ::close(tree);
   }
-  std::size_t next = 0;
-  auto cover = [&](const char* name) { return raw::move_mount(covers_[next], proc_, name) == 0 && ::close(covers_[next++]) == 0; };
+  // A bind of an object that is read-only where it comes from is read-only here: one call a name.
+  auto cover = [](const std::string& with, const char* name) {
+    char target[64];
+    std::snprintf(target, sizeof target, "proc/%s", name);
+    return ::mount(with.c_str(), target, nullptr, MS_BIND, nullptr) == 0;
+  };
   for (const char* name : host.proc_masks())
-    if (!cover(name)) return false;
+    if (!cover("mask/nothing", name)) return false;
   for (const char* name : host.proc_dir_masks())
-    if (!cover(name)) return false;
+    if (!cover("mask/empty", name)) return false;
   for (const char* name : kStaticProcFiles)
-    if (!cover(name)) return false;
+    if (!cover(plan_.shape + "/proc/" + name, name)) return false;
   return true;
 }
 

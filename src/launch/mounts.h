@@ -25,7 +25,6 @@ class Mounts {
 
  private:
   static constexpr std::size_t kMaxHostDirectories = 8;
-  static constexpr std::size_t kMaxCovers = 96;
 
   bool take_sources();
   bool memory_store();
@@ -47,7 +46,6 @@ class Mounts {
   int host_[kMaxHostDirectories] = {};
   enum Source { tmp, var_tmp, run, shm, workspace, home, hostname, machine_id, hosts, resolv_conf, sys_tree, dev_tree, source_count };
   int sources_[source_count] = {};
-  int covers_[kMaxCovers] = {};  // one mount for each file and directory of /proc that is hidden or replaced
 };
 
 }  // namespace osb::launch

@@ -19,7 +19,7 @@ void Launcher::set_deadline(const Pending& to, const wire::DeadlineRequest& requ
   auto* sandbox = find(request.id);
   if (sandbox == nullptr || sandbox->phase == Phase::dying) return reply_status(to, wire::Op::set_deadline, ENOENT);
   LedgerRecord record{sandbox->id, sandbox->range, request.deadline_boot_nanos, boot_id_};
-  if (auto kept = ledger_.update(record); !kept) return reply_status(to, wire::Op::set_deadline, kept.error().sys(), "ledger");
+  if (auto kept = ledger_.write(record); !kept) return reply_status(to, wire::Op::set_deadline, kept.error().sys(), "ledger");
   sandbox->deadline = request.deadline_boot_nanos;
   if (sandbox->deadline != 0) schedule(sandbox->deadline, Chore::deadline, sandbox->id);
   reply_status(to, wire::Op::set_deadline, 0);

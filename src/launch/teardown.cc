@@ -59,11 +59,8 @@ void Launcher::finish(Sandbox& sandbox) {
     }
   }
   if (sandbox.cause == wire::Cause::signalled && sandbox.usage.oom_kills > 0) sandbox.cause = wire::Cause::out_of_memory;
+  if (sandbox.recorded) ledger_.strike(sandbox.range);
   if (sandbox.has_range) ranges_.give_back(sandbox.range);
-  if (sandbox.recorded) {
-    if (auto struck = ledger_.strike(sandbox.id); !struck)
-      log::error("cannot strike ledger record", {{"id", sandbox.id}, {"error", struck.error().what()}});
-  }
   bool never_lived = sandbox.create.has_value();
   if (never_lived) answer_create(sandbox);
   wire::ExitedEvent event;

@@ -10,6 +10,7 @@
 #include <string>
 
 #include "base/text.h"
+#include "model/ledger_record.h"
 
 namespace osb::test {
 
@@ -35,17 +36,12 @@ inline std::set<std::string> cgroups_of(const std::string& instance) {
   return found;
 }
 
-// Processes whose real uid lies in the ranges that sandboxes get.
-inline std::set<int> processes_in_ranges() {
+// Processes in a group of this instance. Other instances may live on the same machine.
+inline std::set<int> processes_of(const std::string& instance) {
   std::set<int> found;
   for (const auto& entry : std::filesystem::directory_iterator("/proc")) {
     auto pid = parse_int<int>(entry.path().filename().string());
-    if (!pid) continue;
-    auto status = read_text(cat("/proc/", *pid, "/status"));
-    auto at = status.find("\nUid:\t");
-    if (at == std::string::npos) continue;
-    auto uid = split(std::string_view(status).substr(at + 6), '\t')[0];
-    if (parse_int<std::uint64_t>(uid).value_or(0) >= 0x40000000) found.insert(*pid);
+    if (pid && read_text(cat("/proc/", *pid, "/cgroup")).contains(cat("/opensandbox-", instance, "/"))) found.insert(*pid);
   }
   return found;
 }
@@ -55,6 +51,12 @@ inline std::set<std::string> entries_of(const std::string& directory) {
   std::error_code ignored;
   for (const auto& entry : std::filesystem::directory_iterator(directory, ignored)) found.insert(entry.path().filename());
   return found;
+}
+
+inline std::set<std::string> ledger_of(const std::string& run_dir) {
+  std::set<std::string> ids;
+  for (const auto& record : parse_ledger(read_text(run_dir + "/ledger"))) ids.insert(record.id);
+  return ids;
 }
 
 inline std::size_t open_descriptors_of(int pid) { return entries_of(cat("/proc/", pid, "/fd")).size(); }
@@ -72,7 +74,7 @@ struct Traces {
 
 inline Traces traces_of(const std::string& instance) {
   std::string run = "/run/opensandbox/" + instance;
-  return {cgroups_of(instance), entries_of(run + "/ledger"), entries_of(run + "/sandboxes"), processes_in_ranges(), host_mounts()};
+  return {cgroups_of(instance), ledger_of(run), entries_of(run + "/sandboxes"), processes_of(instance), host_mounts()};
 }
 
 }  // namespace osb::test

@@ -12,6 +12,7 @@
 #include "base/text.h"
 #include "cli/doctor/host_cgroups.h"
 #include "cli/doctor/leaks.h"
+#include "model/ledger_record.h"
 #include "sys/kernel_file.h"
 
 namespace osb::cli {
@@ -37,15 +38,9 @@ bool is_locked(const std::string& path) {
 }
 
 void gather_ledger(Snapshot& out, const std::string& run_dir, const std::string& instance) {
-  auto ledger = cat(run_dir, "/ledger");
-  for (const auto& name : names_in(ledger)) {
-    if (!is_id_text(name)) continue;
-    Snapshot::Record record{instance, name, std::nullopt};
-    auto text = sys::read_file(cat(ledger, "/", name), 4096);
-    for (auto line : split(text ? std::string_view(*text) : std::string_view(), '\n'))
-      if (line.starts_with("range ")) record.range = parse_int<std::uint32_t>(line.substr(6));
-    out.records.push_back(std::move(record));
-  }
+  auto text = sys::read_file(cat(run_dir, "/ledger"), 8 << 20);
+  if (!text) return;
+  for (auto& record : parse_ledger(*text)) out.records.push_back({instance, std::move(record.id), record.range});
 }
 
 void gather_records(Snapshot& out, const LeakPlaces& places) {

@@ -11,6 +11,7 @@
 
 #include "base/text.h"
 #include "cli/doctor/finding.h"
+#include "model/ledger_record.h"
 
 namespace osb::cli {
 namespace {
@@ -102,8 +103,7 @@ TEST(LeaksGather, ReadsLedgersSocketsAndClaims) {
     fs::create_directories(fs::path(cat(top, "/", path)).parent_path());
     std::ofstream(cat(top, "/", path)) << text;
   };
-  write(cat("run/one/ledger/", kA), "range 7\ndeadline 0\nboot x\n");
-  write(cat("run/one/ledger/", kB, ".new"), "range 8\n");
+  write("run/one/ledger", std::string(kLedgerLine, ' ') + render_ledger_line({kA, 7, 0, "x"}));
   write(cat("run/one/sandboxes/", kA, ".sock"), "");
   write(cat("run/one/sandboxes/", kB, ".sock"), "");
   write("run/one/serve.pid", "1\n");
