@@ -100,9 +100,12 @@ Result<> Cgroups::open_v2() {
     if (!enabled) return std::move(enabled).error().in("enable cgroup v2 controllers");
   }
   TRY(v2_.parent, make_parent(v2_.root, name_));
+  CHECK_OK(sys::write_at(v2_.parent.get(), "cgroup.max.depth", "1"));  // a sandbox's group has no groups below it
   if (on_v2_) {
     auto enabled = sys::write_at(v2_.parent.get(), "cgroup.subtree_control", kControllers);
     if (!enabled) return std::move(enabled).error().in("enable cgroup v2 controllers for sandboxes");
+    // All sandboxes together weigh half of what the host's own work does; among each other they are equal.
+    CHECK_OK(sys::write_at(v2_.parent.get(), "cpu.weight", "50"));
     CHECK_OK(attach_device_filter(v2_.parent.get()));
   }
   return Ok{};
@@ -121,9 +124,12 @@ Result<> Cgroups::open_v1(const std::vector<std::pair<std::string, std::string>>
       CHECK_OK(sys::write_at(parent.get(), "devices.allow", cat("c ", kPtsMajor, ":* rw")));
       TRY(devices_tasks_, sys::open_at(parent.get(), "tasks", O_WRONLY));
       devices_root_ = std::move(root);
-    } else {
-      v1_.push_back({needed, std::move(root), std::move(parent)});
+      continue;
     }
+    // New groups inherit swappiness. All sandboxes together weigh half of the host's own work, and are equal among each other.
+    if (std::string_view(needed) == "memory") CHECK_OK(sys::write_at(parent.get(), "memory.swappiness", "0"));
+    if (std::string_view(needed) == "cpu") CHECK_OK(sys::write_at(parent.get(), "cpu.shares", "512"));
+    v1_.push_back({needed, std::move(root), std::move(parent)});
   }
   return Ok{};
 }
@@ -146,10 +152,7 @@ Result<> Cgroups::make(std::string_view id) {
   return Ok{};
 }
 
-Result<> Cgroups::limit(std::string_view id, const Limits& limits) {
-  CHECK_OK(sys::write_at(v2_.parent.get(), path_in(id, "cgroup.max.descendants").c_str(), "0"));
-  return on_v2_ ? limit_v2(id, limits) : limit_v1(id, limits);
-}
+Result<> Cgroups::limit(std::string_view id, const Limits& limits) { return on_v2_ ? limit_v2(id, limits) : limit_v1(id, limits); }
 
 Result<> Cgroups::limit_v2(std::string_view id, const Limits& limits) {
   int parent = v2_.parent.get();
@@ -158,7 +161,6 @@ Result<> Cgroups::limit_v2(std::string_view id, const Limits& limits) {
   // No memory.high: without swap it cannot reclaim what a bomb allocates, it only makes the bomb take minutes to die.
   if (::faccessat(parent, path_in(id, "memory.swap.max").c_str(), F_OK, 0) == 0) CHECK_OK(set("memory.swap.max", "0"));
   CHECK_OK(set("cpu.max", cat(cpu_quota_micros(limits), " ", kCpuPeriodMicros)));
-  CHECK_OK(set("cpu.weight", "50"));
   CHECK_OK(set("pids.max", cat(limits.pids)));
   if (!io_device_.empty()) {
     auto bps = limits.io_bytes_per_second;
@@ -173,12 +175,10 @@ Result<> Cgroups::limit_v1(std::string_view id, const Limits& limits) {
     return sys::write_at(find(controller)->parent.get(), path_in(id, file).c_str(), value);
   };
   CHECK_OK(set("memory", "memory.limit_in_bytes", cat(limits.memory_bytes)));
-  // Without swap accounting the file is missing; swappiness 0 then keeps the group out of swap.
+  // Without swap accounting the file is missing; the inherited swappiness of 0 then keeps the group out of swap.
   auto memsw = set("memory", "memory.memsw.limit_in_bytes", cat(limits.memory_bytes));
   if (!memsw && memsw.error().sys() != ENOENT && memsw.error().sys() != EOPNOTSUPP) return memsw;
-  CHECK_OK(set("memory", "memory.swappiness", "0"));
   CHECK_OK(set("cpu", "cpu.cfs_quota_us", cat(cpu_quota_micros(limits))));
-  CHECK_OK(set("cpu", "cpu.shares", "512"));
   CHECK_OK(set("pids", "pids.max", cat(limits.pids)));
   if (io_device_.empty()) return Ok{};
   for (const char* file : {"blkio.throttle.read_bps_device", "blkio.throttle.write_bps_device"})
