@@ -86,6 +86,17 @@ TEST_F(CreateTest, TheOperatorsCapsHold) {
   EXPECT_TRUE(run(service_->create(permissive, kAlice)));
 }
 
+TEST_F(CreateTest, ChangedOptionsCountForTheNextCreate) {
+  auto first = make();
+  Options stricter;
+  stricter.max_sandboxes = 1;
+  service_->set_options(stricter);
+  EXPECT_FALSE(run(service_->create(spec(), kAlice)));
+  EXPECT_TRUE(exists(first.id));
+  service_->set_options({});
+  EXPECT_EQ(make().boot_id, "boot-1");
+}
+
 TEST_F(CreateTest, CapacityCountsWhatLivesAndWhatIsBeingMade) {
   options_.max_sandboxes = 2;
   ASSERT_TRUE(restart());

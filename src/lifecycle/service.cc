@@ -54,6 +54,12 @@ Service::Service(asio::io_context& io, store::Store& store, audit::Log& audit, i
 
 Service::~Service() = default;
 
+void Service::set_options(Options options) {
+  options.boot_id = options_.boot_id;
+  options.wall_clock = options_.wall_clock;
+  options_ = std::move(options);
+}
+
 Task<void> Service::stop() {
   stopping_ = true;
   co_await tasks_.stop();

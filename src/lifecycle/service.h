@@ -56,6 +56,8 @@ class Service {
 
   Task<Result<>> start();  // reconcile, then timers
   Task<void> stop();
+  // What the operator may change while we run: caps, capacity, aliases. Sandboxes that exist keep what they have.
+  void set_options(Options options);
 
   Task<Result<Sandbox>> create(SandboxSpec spec, Caller caller);
   Result<Sandbox> get(const SandboxId& id, const Caller& caller) const;
