@@ -150,6 +150,17 @@ class LaunchHarness {
     return reply.sys;
   }
 
+  wire::UsageReply usage(const std::string& id) {
+    wire::SandboxRequest request;
+    request.head.op = wire::Op::usage;
+    request.head.seq = 11;
+    id.copy(request.id.text, sizeof request.id.text);
+    send(&request, sizeof request);
+    wire::UsageReply reply;
+    receive(wire::Op::usage, &reply, sizeof reply);
+    return reply;
+  }
+
   std::optional<wire::ExitedEvent> wait_exited(std::chrono::milliseconds limit = std::chrono::seconds(10)) {
     wire::ExitedEvent event;
     if (!receive(wire::Op::exited, &event, sizeof event, nullptr, limit)) return std::nullopt;

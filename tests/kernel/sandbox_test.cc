@@ -152,6 +152,46 @@ TEST_F(Sandbox, MemoryPidsAndDiskLimitsHold) {
   EXPECT_THAT(launcher_.run(id, "echo alive"), HasSubstr("alive"));  // control: only the offenders died
 }
 
+// The same numbers under the names of whichever hierarchy this host has.
+TEST_F(Sandbox, LimitsStandInTheKernelAsTheyWereAsked) {
+  make([](auto& request) {
+    request.limits.memory_bytes = 200ull << 20;
+    request.limits.cpu_millis = 250;
+    request.limits.pids = 77;
+    request.limits.io_bytes_per_second = 12'000'000;
+    request.limits.io_operations_per_second = 345;
+  });
+  std::string all;
+  for (const auto& group : cgroups_of(launcher_.instance()))
+    for (const auto& file : std::filesystem::directory_iterator(group)) {
+      auto name = file.path().filename().string();
+      if (name == "memory.max" || name == "memory.limit_in_bytes") all += cat("memory ", read_text(file.path()));
+      if (name == "memory.swap.max" || name == "memory.swappiness") all += cat("swap ", read_text(file.path()));
+      if (name == "cpu.max" || name == "cpu.cfs_quota_us") all += cat("cpu ", read_text(file.path()));
+      if (name == "pids.max") all += cat("pids ", read_text(file.path()));
+      if (name == "io.max" || name.starts_with("blkio.throttle.write_")) all += cat("io ", read_text(file.path()));
+    }
+  EXPECT_THAT(all, HasSubstr("memory 209715200\n"));
+  EXPECT_THAT(all, HasSubstr("swap 0\n"));
+  EXPECT_THAT(all, HasSubstr("cpu 25000"));
+  EXPECT_THAT(all, HasSubstr("pids 77\n"));
+  EXPECT_THAT(all, HasSubstr("12000000"));
+  EXPECT_THAT(all, HasSubstr("345"));
+}
+
+TEST_F(Sandbox, CpuTimeStaysWithinTheQuota) {
+  auto id = make([](auto& request) { request.limits.cpu_millis = 200; });
+  launcher_.http(id, "POST", "/command", R"({"command":"for i in 1 2 3 4; do (while :; do :; done) & done; wait","background":true})");
+  std::this_thread::sleep_for(std::chrono::milliseconds(500));
+  auto before = launcher_.usage(id).cpu_nanos;
+  auto start = std::chrono::steady_clock::now();
+  std::this_thread::sleep_for(std::chrono::seconds(2));
+  auto used = static_cast<double>(launcher_.usage(id).cpu_nanos - before);
+  auto wall = static_cast<double>(std::chrono::duration_cast<std::chrono::nanoseconds>(std::chrono::steady_clock::now() - start).count());
+  EXPECT_LT(used / wall, 0.3);   // asked for 0.2; the quota is dealt out in periods of 100 ms
+  EXPECT_GT(used / wall, 0.02);  // control: it does run
+}
+
 TEST_F(Sandbox, InodesAreCounted) {
   auto id = make([](auto& request) { request.limits.disk_inodes = 64; });
   EXPECT_THAT(launcher_.run(id, "cd /workspace; for i in $(seq 100); do : > f$i || break; done; ls | wc -l"), HasSubstr("No space left"));
