@@ -153,6 +153,15 @@ TEST_F(CommandTest, ReturnsWhenTheLeaderEndsAndLetsItsChildrenWriteOn) {
   EXPECT_TRUE(eventually([&] { return ::access(done.c_str(), F_OK) == 0; })) << "the job was not killed for writing";
 }
 
+TEST_F(CommandTest, WhatAChildWritesRightAfterTheLeaderEndedDoesNotKillIt) {
+  // The job floods the pipe while the leader ends: whatever the moment, the job must survive it.
+  for (int i = 0; i < 20; ++i) {
+    auto done = file(cat("done", i));
+    run(cat("(seq 1 20000; touch ", done, ") & :"));
+    EXPECT_TRUE(eventually([&] { return ::access(done.c_str(), F_OK) == 0; })) << i;
+  }
+}
+
 TEST_F(CommandTest, KeepAliveConnectionCarriesOneCommandAfterTheOther) {
   Wire wire = connect();
   for (int i = 0; i < 50; ++i) {

@@ -133,6 +133,23 @@ class Backend {
   std::thread thread_;
 };
 
+TEST_F(DaemonTest, ListensOnAPortOutsideNativeSandboxes) {
+  Start begin = start_elsewhere({}, "");
+  std::uint16_t port = begin.port = free_port();
+  start(std::move(begin));
+  Fd socket(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
+  sockaddr_in address{};
+  address.sin_family = AF_INET;
+  address.sin_port = ::htons(port);
+  address.sin_addr.s_addr = ::htonl(INADDR_LOOPBACK);
+  ASSERT_EQ(::connect(socket.get(), reinterpret_cast<sockaddr*>(&address), sizeof address), 0);
+  std::string_view request = "GET /ping HTTP/1.1\r\nHost: x\r\n\r\n";
+  ASSERT_EQ(::send(socket.get(), request.data(), request.size(), 0), static_cast<ssize_t>(request.size()));
+  char answer[64] = {};
+  EXPECT_GT(::recv(socket.get(), answer, sizeof answer - 1, 0), 0);
+  EXPECT_TRUE(std::string_view(answer).starts_with("HTTP/1.1 200 ")) << answer;
+}
+
 TEST_F(DaemonTest, ForwardsToServicesOfTheSandbox) {
   start();
   Backend backend("HTTP/1.1 203 Fine\r\nContent-Length: 5\r\nX-Own: 1\r\nConnection: close\r\n\r\nhello");

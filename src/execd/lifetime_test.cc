@@ -199,6 +199,35 @@ TEST_F(LifetimeTest, AnOutputFloodWithoutAReaderCostsNoMemory) {
   EXPECT_EQ(cursor_of(logs(id, "?cursor=199999999")), "200000000");
 }
 
+TEST_F(LifetimeTest, FloodsDoNotKeepOthersWaiting) {
+  for (int i = 0; i < 3; ++i) ASSERT_FALSE(start_in_background("yes").empty());
+  auto begun = std::chrono::steady_clock::now();
+  for (int i = 0; i < 20; ++i) EXPECT_EQ(ask("GET", "/ping").status, 200);
+  EXPECT_EQ(output_of(run("echo through")), (Texts{"stdout:through"}));
+  EXPECT_LT(std::chrono::steady_clock::now() - begun, 10s);
+}
+
+TEST_F(LifetimeTest, AllLogsTogetherAreBounded) {
+  std::size_t before = memory_of_daemon();
+  std::vector<std::string> ids;
+  for (int i = 0; i < 12; ++i) {
+    ids.push_back(start_in_background("head -c 1500000 /dev/zero | tr '\\0' x; echo"));
+    ASSERT_TRUE(eventually([&] { return ended(ids.back()); }));
+  }
+  EXPECT_LT(memory_of_daemon(), before + Commands::kAllRingsBytes + kGrowth);
+  EXPECT_EQ(logs(ids.front()).body, "[truncated 1500001 bytes]\n") << "the oldest gave way";
+  EXPECT_EQ(cursor_of(logs(ids.front())), "1500001");
+  EXPECT_GT(logs(ids.back()).body.size(), 500'000u) << "the newest is whole";
+}
+
+TEST_F(LifetimeTest, OnlyTheLastCommandsAreRemembered) {
+  std::string first = text_of(run("true").front(), "text");
+  for (std::size_t i = 0; i < Commands::kMaxEnded - 1; ++i) run("true");
+  EXPECT_EQ(ask("GET", cat("/command/status/", first)).status, 200);
+  for (int i = 0; i < 2; ++i) run("true");
+  EXPECT_EQ(ask("GET", cat("/command/status/", first)).status, 404);
+}
+
 TEST_F(LifetimeTest, ACommandGoesOnWithoutItsClient) {
   Wire wire = connect();
   wire.request("POST", "/command", cat("{\"command\":\"touch ", file("begun"), "; seq 1 500000; touch ", file("done"), "\"}"));

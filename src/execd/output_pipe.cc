@@ -25,7 +25,8 @@ void OutputPipe::watch() {
 }
 
 std::size_t OutputPipe::read(std::span<char> into) {
-  while (descriptor_ && ready_) {
+  // A read of nothing would look like the end.
+  while (descriptor_ && ready_ && !into.empty()) {
     ssize_t n = ::read(descriptor_->native_handle(), into.data(), into.size());
     if (n > 0) {
       if (static_cast<std::size_t>(n) < into.size()) watch();

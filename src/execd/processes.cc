@@ -45,6 +45,9 @@ std::optional<std::uint64_t> raise_open_files() {
 Error describe_failure(const ChildStart& start, const StartRequest& request) {
   auto error = [&](Errc kind, std::string what) { return Error::from_errno(std::move(what), start.sys, kind); };
   bool no_resources = start.sys == EAGAIN || start.sys == ENOMEM;
+  if (start.failed == ChildStep::cwd && start.sys == ELOOP)
+    return Error(Errc::invalid_argument, cat("cwd ", json_string(request.cwd), " leads through links that are not followed"), ELOOP)
+        .at("cwd");
   if (start.failed == ChildStep::cwd) return error(Errc::invalid_argument, cat("cwd ", json_string(request.cwd))).at("cwd");
   if (start.failed == ChildStep::uid || start.failed == ChildStep::gid || start.failed == ChildStep::groups)
     return error(start.sys == EPERM ? Errc::permission_denied : Errc::invalid_argument, "run as this user").at("uid");
