@@ -16,8 +16,8 @@ const Entry* Table::find(std::string_view id) const {
 
 Entry& Table::insert(Entry entry) {
   std::string id = entry.sandbox.id.text();
-  by_age_.emplace(entry.sandbox.created_at.micros, id);
   auto& row = entries_.emplace(id, Row{std::move(entry), {}, {}}).first->second;
+  by_age_.emplace(Key{row.entry.sandbox.created_at.micros, id}, &row.entry);
   index(row);
   return row.entry;
 }

@@ -51,7 +51,7 @@ class Table {
   // Newest first; equal times by id.
   template <class Visit>
   void each_newest_first(Visit visit) const {
-    for (auto at = by_age_.rbegin(); at != by_age_.rend(); ++at) visit(*find(at->second));
+    for (auto at = by_age_.rbegin(); at != by_age_.rend(); ++at) visit(*at->second);
   }
   template <class Visit>
   void each(Visit visit) const {
@@ -71,7 +71,7 @@ class Table {
   void unindex(Row& row);
 
   std::map<std::string, Row, std::less<>> entries_;
-  std::set<Key> by_age_;
+  std::map<Key, const Entry*> by_age_;  // entries of a map stay where they are
   std::set<Key> due_;
   std::set<Key> finished_;
 };
