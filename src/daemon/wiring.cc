@@ -107,6 +107,7 @@ Result<> App::apply(const Config& config) {
   }
   api_->set_keys(std::move(keys));
   api_->set_defaults(create_defaults(config));
+  lifecycle_->set_options(lifecycle_options(config));
   log::set_level(config.log.level);
   return Ok{};
 }
