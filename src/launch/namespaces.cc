@@ -60,14 +60,17 @@ Result<> map_ids(pid_t holder, std::uint32_t first_id) {
   return sys::write_at(AT_FDCWD, cat("/proc/", holder, "/gid_map").c_str(), map);
 }
 
-// Runs in the new user namespace: waits for the maps, forbids nested user namespaces, says how it went.
-[[noreturn]] void hold_namespace(int go, int answer) {
+// Runs in the new user namespace: waits for the maps, forbids nested user namespaces, says how it went. It has copies of
+// all of the launcher's descriptors, the lock among them, so it must not outlive a launcher that is killed: without the
+// launcher's end of the socket the second read ends.
+[[noreturn]] void hold_namespace(int launcher_end, int socket) {
+  ::close(launcher_end);
   char byte = 0;
-  if (::read(go, &byte, 1) != 1) ::_exit(1);
+  if (::read(socket, &byte, 1) != 1) ::_exit(1);
   auto limited = sys::write_at(AT_FDCWD, "/proc/sys/user/max_user_namespaces", "0");
   int error = limited ? 0 : limited.error().sys();
-  [[maybe_unused]] auto n = ::write(answer, &error, sizeof error);
-  ::pause();
+  [[maybe_unused]] auto sent = ::write(socket, &error, sizeof error);
+  [[maybe_unused]] auto ended = ::read(socket, &byte, 1);
   ::_exit(0);
 }
 
@@ -93,7 +96,7 @@ Result<Fd> make_user_namespace(std::uint32_t first_id) {
   args.flags = CLONE_NEWUSER;
   args.exit_signal = SIGCHLD;
   Holder holder{sys::raw::clone3(args)};
-  if (holder.pid == 0) hold_namespace(theirs.get(), theirs.get());
+  if (holder.pid == 0) hold_namespace(ours.get(), theirs.get());
   if (holder.pid < 0) return Error::from_errno("clone user namespace", errno);
   theirs.reset();  // a dead holder then reads as end of file instead of silence
   CHECK_OK(map_ids(holder.pid, first_id));

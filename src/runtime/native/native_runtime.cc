@@ -194,6 +194,12 @@ Task<void> NativeRuntime::compare_after_reconnect() {
     auto id = SandboxId::parse(text);
     if (id && ended_) ended_({*id, EndCause::unknown, 0, 0, 0});
   }
+  // The other way round: a create that failed when the connection broke may have been finished or adopted all the same.
+  for (const auto& live : *present) {
+    if (live_.contains(live.id.text())) continue;
+    auto undone = co_await destroy(live.id);
+    if (!undone) log::warn("orphan not destroyed", {{"sandbox", live.id.text()}, {"error", undone.error().what()}});
+  }
 }
 
 }  // namespace osb::runtime
