@@ -31,11 +31,10 @@ class LifetimeTest : public DaemonTest {
     return cat("(setsid sh -c 'trap \"\" TERM HUP INT; (sh -c \"trap \\\"\\\" TERM; echo \\$\\$ > ", file(name),
                "; while :; do sleep 1; done\") & exit' &)");
   }
+  // Its own pages; those of shared libraries come and go.
   std::size_t memory_of_daemon() const {
-    std::istringstream text(read_text(cat("/proc/", pid_, "/statm")));
-    std::size_t size = 0, resident = 0;
-    text >> size >> resident;
-    return resident * 4096;
+    std::string status = read_text(cat("/proc/", pid_, "/status"));
+    return std::strtoul(status.c_str() + status.find("RssAnon:") + 8, nullptr, 10) * 1024;
   }
 };
 

@@ -110,7 +110,8 @@ class Hunt {
   bool belongs(const Entry& entry, int proc) const {
     if (entry.pid == root_.leader || entry.group == root_.leader || entry.session == root_.leader) return true;
     if (std::any_of(members_.begin(), members_.end(), [&](const Entry& m) { return m.pid == entry.parent; })) return true;
-    return root_.tag != 0 && read_tag(proc, entry.pid) == root_.tag;
+    // Orphans come to execd; whoever has another parent is found through that one.
+    return root_.tag != 0 && entry.parent == ::getpid() && read_tag(proc, entry.pid) == root_.tag;
   }
   // Through a descriptor, and only when the number still names the same process.
   static void signal(const Entry& entry, int proc, int number) {
@@ -141,14 +142,14 @@ Tags::Tags() {
 // At the start of a lap the tags of living processes are noted. Tags only grow within a lap, so whoever carries one
 // that is still to come was alive at that moment, or descends from one who was.
 void Tags::start_lap() {
-  last_ = 1;
+  last_ = first_;
   taken_.clear();
   for_each_process([&](pid_t pid, int proc) { taken_.insert(read_tag(proc, pid)); });
 }
 
 std::uint64_t Tags::next() {
-  if (limit_ < 2) return 0;
-  for (std::uint64_t tries = 0; tries < limit_; ++tries) {
+  if (limit_ <= first_) return 0;
+  for (std::uint64_t tries = first_; tries < limit_; ++tries) {
     if (++last_ >= limit_) start_lap();
     if (!taken_.contains(last_)) return last_;
   }

@@ -2,7 +2,8 @@
 //
 // A process that leaves its session and whose parents are gone looks like nobody's child. Each program therefore
 // starts with a tag that its descendants inherit and cannot raise again: the hard limit of RLIMIT_LOCKS, which Linux
-// has not enforced since 2.4. (Making each program the reaper of its own orphans would also keep the tree together,
+// has not enforced since 2.4. When the last parent of a process is gone it becomes execd's child, and the tag tells whose
+// it was. (Making each program the reaper of its own orphans would also keep the tree together,
 // but programs that never wait would then collect zombies that pid 1 could have removed.)
 #pragma once
 #include <sys/types.h>
@@ -26,13 +27,14 @@ std::size_t kill_tree(const TreeRoot& root);
 class Tags {
  public:
   Tags();  // reads execd's own limit: tags lie below it
-  explicit Tags(std::uint64_t limit) : limit_(limit) {}
+  Tags(std::uint64_t first, std::uint64_t limit) : first_(first), limit_(limit), last_(first - 1) {}
   std::uint64_t next();  // 0: none free
 
  private:
   void start_lap();
 
-  std::uint64_t limit_;
+  std::uint64_t first_ = 1;
+  std::uint64_t limit_ = 0;
   std::uint64_t last_ = 0;
   std::set<std::uint64_t> taken_;
 };

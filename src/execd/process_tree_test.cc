@@ -20,22 +20,24 @@ pid_t start_tagged(rlim_t tag) {
 }
 
 TEST(Tags, AreHandedOutOnceALap) {
-  Tags tags(1000);
+  Tags tags(1, 1000);
   for (std::uint64_t i = 1; i < 1000; ++i) ASSERT_EQ(tags.next(), i);
 }
 
 TEST(Tags, AreNotReusedWhileSomebodyCarriesThem) {
-  pid_t pid = start_tagged(3);
-  Tags tags(5);
+  // Numbers that no other execd on this machine hands out.
+  constexpr std::uint64_t kFirst = 777'000'001;
+  pid_t pid = start_tagged(kFirst + 2);
+  Tags tags(kFirst, kFirst + 4);
   // Two laps: the first knows nothing of who lives, the second has looked.
-  for (unsigned wanted : {1u, 2u, 3u, 4u}) EXPECT_EQ(tags.next(), wanted);
-  for (unsigned wanted : {1u, 2u, 4u, 1u, 2u, 4u}) EXPECT_EQ(tags.next(), wanted);
+  for (unsigned wanted : {0u, 1u, 2u, 3u}) EXPECT_EQ(tags.next(), kFirst + wanted);
+  for (unsigned wanted : {0u, 1u, 3u, 0u, 1u, 3u}) EXPECT_EQ(tags.next(), kFirst + wanted);
   ::kill(pid, SIGKILL);
   ::waitpid(pid, nullptr, 0);
-  for (unsigned wanted : {1u, 2u, 3u, 4u}) EXPECT_EQ(tags.next(), wanted);
+  for (unsigned wanted : {0u, 1u, 2u, 3u}) EXPECT_EQ(tags.next(), kFirst + wanted);
 }
 
-TEST(Tags, AreNoneWhereThereIsNoRoom) { EXPECT_EQ(Tags(1).next(), 0u); }
+TEST(Tags, AreNoneWhereThereIsNoRoom) { EXPECT_EQ(Tags(1, 1).next(), 0u); }
 
 TEST(KillTree, TakesCarriersOfTheTagAndNobodyElse) {
   pid_t mine = start_tagged(777'001);
