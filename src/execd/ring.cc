@@ -66,7 +66,7 @@ std::string Ring::read_from(std::uint64_t cursor) const {
 
 void Ring::release() {
   if (budget_) budget_->give(std::exchange(charged_, 0));
-  bytes_ = {};
+  std::string().swap(bytes_);  // an assignment would keep the memory
   size_ = head_ = 0;
 }
 
