@@ -82,7 +82,8 @@ def test_arguments_and_environment_arrive_as_written(run):
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGUSR1])
 def test_signals_reach_the_command(run, number):
-    code = f"import signal, sys, time\nsignal.signal({int(number)}, lambda *_: (print('got it', flush=True), sys.exit(17)))\nprint('ready', flush=True)\ntime.sleep(60)"
+    code = (f"import os, signal, time\ndef told(*_):\n  os.write(1, b'got it\\n')\n  os._exit(17)\n"
+            f"signal.signal({int(number)}, told)\nos.write(1, b'ready\\n')\ntime.sleep(60)")
     with subprocess.Popen([harness.PROGRAM, "run", "--", "python3", "-c", code], env=run.environment, stdout=subprocess.PIPE, start_new_session=True) as child:
         assert child.stdout.readline() == b"ready\n"
         child.send_signal(number)
