@@ -151,6 +151,14 @@ TEST_F(Daemon, APrivateInstanceTakesItsSandboxesAndDirectoriesWithIt) {
   EXPECT_FALSE(fs::exists(config_.instance_dir()));
 }
 
+TEST_F(Daemon, APrivateInstanceRemovesItsStateWhenItsRunDirectoryIsGoneAlready) {
+  auto app = this->app(true);
+  ASSERT_TRUE(loop_.run(app->start()));
+  fs::remove_all(config_.instance_dir());
+  loop_.run(app->stop());
+  EXPECT_FALSE(fs::exists(config_.storage.state_dir));
+}
+
 TEST_F(Daemon, APrivateInstanceRefusesDirectoriesOfSomebodyElse) {
   fs::create_directories(config_.storage.state_dir);
   std::ofstream(config_.storage.state_dir + "/precious") << "x";

@@ -57,6 +57,7 @@ Result<> claim(const std::string& directory) {
 // Nothing is followed on the way down, so a stray link or mount cannot lead the removal elsewhere.
 Result<> remove_marked(const std::string& directory) {
   std::error_code failed;
+  if (!fs::exists(directory, failed)) return Ok{};  // a private launcher takes the run directory along when it ends last
   if (!fs::exists(directory + std::string(kPrivateMark), failed)) return Error(Errc::internal, cat(directory, " is not marked as private"));
   fs::path path = fs::path(directory).lexically_normal();
   if (!path.has_filename()) path = path.parent_path();
@@ -90,8 +91,9 @@ std::string Instance::data_dir() const {
 
 Result<> Instance::remove() {
   if (!private_) return Error(Errc::internal, "only a private instance is removed");
-  CHECK_OK(remove_marked(run_dir_));
-  return remove_marked(state_dir_);
+  auto run = remove_marked(run_dir_);
+  auto state = remove_marked(state_dir_);  // also when the first could not be removed
+  return run ? state : run;
 }
 
 }  // namespace osb::daemon
