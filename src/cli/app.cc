@@ -1,5 +1,8 @@
 #include "cli/app.h"
 
+#include <fcntl.h>
+#include <unistd.h>
+
 #include "cli/commands.h"
 #include "cli/exit_code.h"
 #include "cli/help.h"
@@ -8,6 +11,16 @@
 
 namespace osb::cli {
 namespace {
+
+// A standard descriptor that was closed must not become the number of a socket of ours. What stands in for it fails as
+// a closed one would: stdin cannot be read, stdout and stderr cannot be written.
+void occupy_standard_descriptors() {
+  for (int fd : {STDIN_FILENO, STDOUT_FILENO, STDERR_FILENO}) {
+    if (::fcntl(fd, F_GETFD) != -1) continue;
+    int opened = ::open("/dev/null", fd == STDIN_FILENO ? O_WRONLY : O_RDONLY);  // the lowest free number, which is fd
+    if (opened >= 0 && opened != fd) ::close(opened);
+  }
+}
 
 int show(const std::string& text) { return print(text) ? kExitOk : kExitFailure; }
 
@@ -25,6 +38,7 @@ int exit_status_for(const Error& error, const CommandSpec* command) {
 }
 
 int run_program(std::span<const std::string> words, Result<int> (*serve)(const Args&)) {
+  occupy_standard_descriptors();
   if (words.empty()) {
     write_all(2, help_overview());
     return kExitUsage;

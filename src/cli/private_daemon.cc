@@ -1,8 +1,10 @@
 #include "cli/private_daemon.h"
 
 #include <fcntl.h>
+#include <sys/file.h>
 #include <sys/mman.h>
 #include <sys/wait.h>
+#include <unistd.h>
 
 #include <cerrno>
 
@@ -25,6 +27,19 @@ constexpr std::string_view kStateRoot = "/var/lib/opensandbox/private/";
 // The daemon removes both itself; this is for one that was killed. Follows no link and enters no mount.
 void remove_tree(std::string_view root, const std::string& name) {
   if (auto parent = sys::fs::open_directory(std::string(root))) (void)sys::fs::remove_tree(parent->get(), name);
+}
+
+// A daemon that was killed leaves its state directory; its launcher has removed the rest. Nobody holds the lock of such a
+// directory, and a daemon that is only starting has made its run directory first.
+void remove_dead_states() {
+  auto root = sys::fs::open_directory(std::string(kStateRoot));
+  auto names = root ? sys::fs::list_dir(root->get(), 10'000) : Result<std::vector<std::string>>(root.error());
+  if (!names) return;
+  for (const auto& name : *names) {
+    if (::access(cat(kRunRoot, name).c_str(), F_OK) == 0) continue;
+    Fd lock(::open(cat(kStateRoot, name, "/lock").c_str(), O_RDONLY | O_CLOEXEC | O_NOFOLLOW));
+    if (!lock || ::flock(lock.get(), LOCK_EX | LOCK_NB) == 0) remove_tree(kStateRoot, name);
+  }
 }
 
 // What the daemon logged, kept in memory and shown only when it fails to start.
@@ -64,6 +79,7 @@ void PrivateDaemon::stop() noexcept {
   child_.process.reset();
   remove_tree(kRunRoot, instance_);
   remove_tree(kStateRoot, instance_);
+  remove_dead_states();
 }
 
 }  // namespace osb::cli

@@ -45,14 +45,11 @@ void explain(const Outcome& outcome, const RemoteCommand& command) {
     return complain(Error(Errc::timeout, cat("'", program, "' ran longer than ", limit, " and was killed")).with_hint(ending.advice));
   }
   if (outcome.kind != Outcome::Kind::ended) return;
-  if (ending.cause == "not_found" && ending.exit_code == kExitNotExecutable)
-    return complain(Error(Errc::permission_denied, cat("'", program, "' cannot be executed in the sandbox")).with_hint(ending.advice));
-  if (ending.cause == "not_found")
-    return complain(Error(Errc::not_found, cat("no program '", program, "' in the sandbox")).with_hint(ending.advice));
+  // A program that is not there has said so on stderr already, as a shell would.
   if (ending.cause == "out_of_memory")
     return complain(Error(Errc::exhausted, cat("'", program, "' was killed: the sandbox is out of memory"))
                         .with_hint(ending.advice.empty() ? "give it more with --memory" : ending.advice));
-  if (ending.cause != "exited" && ending.cause != "signalled" && !ending.advice.empty()) note(ending.advice);
+  if (ending.cause == "not_started") complain(Error(Errc::exhausted, cat("'", program, "' could not be started")).with_hint(ending.advice));
 }
 
 }  // namespace

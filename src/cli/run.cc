@@ -87,9 +87,10 @@ class Lease {
 // The sandbox is gone and the command with it: say why, where the daemon still knows.
 Error lost_sandbox(Api& api, const std::string& id, Error error) {
   auto sandbox = api.get(id);
-  if (!sandbox) return error;
-  auto message = text_of(*sandbox, "status", "message");
-  return message.empty() ? error : std::move(error).in(message);
+  auto state = sandbox ? text_of(*sandbox, "status", "state") : std::string();
+  if (state == "Terminated" || state == "Failed") return std::move(error).with_hint(text_of(*sandbox, "status", "message"));
+  if (!sandbox) return std::move(error).with_hint("somebody killed it, or its time was over");
+  return error;
 }
 
 Result<int> run_in(Api& api, const RunOptions& options, Signals& signals) {

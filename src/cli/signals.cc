@@ -7,7 +7,11 @@ namespace osb::cli {
 Signals::Signals() {
   sigset_t wanted;
   sigemptyset(&wanted);
-  for (int number : {SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGUSR1, SIGUSR2}) sigaddset(&wanted, number);
+  for (int number : {SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGUSR1, SIGUSR2}) {
+    struct sigaction action{};
+    // The kernel keeps even an ignored signal while it is blocked, so an ignored one is not blocked.
+    if (::sigaction(number, nullptr, &action) == 0 && action.sa_handler != SIG_IGN) sigaddset(&wanted, number);
+  }
   ::sigprocmask(SIG_BLOCK, &wanted, &before_);
   fd_.reset(::signalfd(-1, &wanted, SFD_CLOEXEC | SFD_NONBLOCK));
   ::signal(SIGPIPE, SIG_IGN);

@@ -27,6 +27,9 @@ Task<void> pump(Stream& from, Stream& to, Pulse& pulse) {
     }
     pulse.last = Clock::now();
     auto sent = co_await to.write_all(std::string_view(buffer.get(), *got));
+    // Whoever no longer listens may still have something to say (how a command ended that did not want all of its
+    // input); the other direction carries it and ends when that side hangs up.
+    if (!sent && sent.error().kind() != Errc::timeout) co_return;
     if (!sent) break;
     pulse.last = Clock::now();
   }

@@ -105,6 +105,36 @@ def test_the_end_of_input_reaches_the_command(run):
     assert run("wc", "-c", input=b"abc").stdout.strip() == b"3"
 
 
+def test_input_that_is_not_wanted_does_not_hide_the_end(run):
+    done = run("head", "-c", "10", input=bytes(5_000_000))
+    assert (done.returncode, done.stdout, done.stderr) == (0, bytes(10), b"")
+    assert run("sh", "-c", "exit 5", input=bytes(5_000_000)).returncode == 5
+
+
+def test_closed_standard_descriptors_stay_closed(run):
+    assert run("cat", stdin=None, preexec_fn=lambda: os.close(0)).returncode == 0
+    child = subprocess.run([harness.PROGRAM, "run", "--", "sh", "-c", "echo out; exit 3"], env=run.environment, preexec_fn=lambda: os.close(1), timeout=60)
+    assert child.returncode == 3
+
+
+def test_an_ignored_hangup_stays_ignored(run):
+    with subprocess.Popen(["nohup", harness.PROGRAM, "run", "--", "sh", "-c", "echo ready; sleep 0.3; echo done"], env=run.environment,
+                          stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, stdin=subprocess.DEVNULL) as child:
+        assert child.stdout.readline() == b"ready\n"
+        child.send_signal(signal.SIGHUP)
+        assert child.stdout.read() == b"done\n" and child.wait(30) == 0
+
+
+def test_a_second_interrupt_ends_a_command_that_ignores_the_first(run):
+    code = "import signal, time\nsignal.signal(2, lambda *_: print('once', flush=True))\nprint('ready', flush=True)\nwhile True: time.sleep(1)"
+    with subprocess.Popen([harness.PROGRAM, "run", "--", "python3", "-c", code], env=run.environment, stdout=subprocess.PIPE, start_new_session=True) as child:
+        assert child.stdout.readline() == b"ready\n"
+        child.send_signal(signal.SIGINT)
+        assert child.stdout.readline() == b"once\n"
+        child.send_signal(signal.SIGINT)
+        assert child.wait(10) == 130
+
+
 def test_a_timeout_ends_a_stubborn_command(run):
     stubborn = "import os, signal\nsignal.signal(15, signal.SIG_IGN)\nif os.fork() == 0:\n  os.setsid()\n  if os.fork() == 0:\n    while True: pass\nwhile True: pass"
     started = time.monotonic()
