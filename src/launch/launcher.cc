@@ -70,16 +70,20 @@ Result<std::unique_ptr<Launcher>> Launcher::start(const LauncherOptions& options
   std::unique_ptr<Launcher> launcher(new Launcher(options, std::move(host), std::move(groups), std::move(ledger), std::move(ranges)));
   launcher->lock_ = std::move(lock);
   CHECK_OK(launcher->groups_.join_device_rules());
-  CHECK_OK(launcher->listen());
+  CHECK_OK(launcher->open_loop());
   CHECK_OK(launcher->adopt());
+  CHECK_OK(launcher->listen());  // last: whoever can connect finds the house in order
   return launcher;
 }
 
-Result<> Launcher::listen() {
+Result<> Launcher::open_loop() {
   epoll_ = Fd(::epoll_create1(EPOLL_CLOEXEC));
   timer_ = Fd(::timerfd_create(CLOCK_BOOTTIME, TFD_CLOEXEC | TFD_NONBLOCK));
   if (!epoll_ || !timer_) return Error::from_errno("epoll", errno);
-  CHECK_OK(watch(timer_.get(), {.what = Watched::timer, .client = 0, .id = {}}));
+  return watch(timer_.get(), {.what = Watched::timer, .client = 0, .id = {}});
+}
+
+Result<> Launcher::listen() {
   TRY(listener_, listen_seqpacket(options_.host.run_dir + "/launch.sock"));
   return watch(listener_.get(), {.what = Watched::listener, .client = 0, .id = {}});
 }

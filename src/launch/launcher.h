@@ -83,6 +83,7 @@ class Launcher {
   explicit Launcher(LauncherOptions options, Host host, Cgroups groups, Ledger ledger, IdRanges ranges);
 
   // launcher.cc: the loop and the dispatch
+  Result<> open_loop();
   Result<> listen();
   Result<> watch(int fd, Watch watch);
   void unwatch(int fd);

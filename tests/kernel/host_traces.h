@@ -60,7 +60,14 @@ inline std::set<std::string> ledger_of(const std::string& run_dir) {
 }
 
 inline std::size_t open_descriptors_of(int pid) { return entries_of(cat("/proc/", pid, "/fd")).size(); }
-inline std::string host_mounts() { return read_text("/proc/self/mountinfo"); }
+// Mounts of ours in the host's mount namespace; others come and go on a busy machine.
+inline std::set<std::string> host_mounts() {
+  std::set<std::string> found;
+  std::ifstream table("/proc/self/mountinfo");
+  for (std::string line; std::getline(table, line);)
+    if (line.contains("opensandbox")) found.insert(line);
+  return found;
+}
 
 // The objects of one instance, without its launcher's own.
 struct Traces {
@@ -68,7 +75,7 @@ struct Traces {
   std::set<std::string> ledger;
   std::set<std::string> sockets;
   std::set<int> processes;
-  std::string mounts;
+  std::set<std::string> mounts;
   bool operator==(const Traces&) const = default;
 };
 
