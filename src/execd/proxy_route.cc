@@ -96,7 +96,8 @@ Task<void> relay_body(http::ClientConnection& backend, int status, http::Headers
 
 Task<void> forward_to_port(std::uint16_t port, std::string target, http::Request& request, http::Responder& responder) {
   bool head_only = request.method == "HEAD";
-  auto backend = co_await http::connect(http::Target::tcp("127.0.0.1", port), kConnectDeadline);
+  auto service = http::Target::tcp("127.0.0.1", port);
+  auto backend = co_await http::connect(std::move(service), kConnectDeadline);
   if (!backend) co_return co_await bad_gateway(responder);
   auto out = outgoing(std::move(target), request);
   auto head = co_await (*backend)->start(std::move(out));

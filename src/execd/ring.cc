@@ -19,8 +19,8 @@ void Ring::append(std::string_view bytes) {
 
 void Ring::write_at_end(std::string_view bytes) {
   std::size_t first = std::min(bytes.size(), bytes_.size() - head_);
-  std::copy_n(bytes.data(), first, bytes_.data() + head_);
-  std::copy_n(bytes.data() + first, bytes.size() - first, bytes_.data());
+  bytes.copy(bytes_.data() + head_, first);
+  bytes.substr(first).copy(bytes_.data(), bytes.size() - first);
   if (!bytes_.empty()) head_ = (head_ + bytes.size()) % bytes_.size();
   size_ = std::min(size_ + bytes.size(), bytes_.size());
   end_ += bytes.size();
