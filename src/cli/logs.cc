@@ -14,7 +14,7 @@
 namespace osb::cli {
 namespace {
 
-constexpr int kFollowMillis = 200;
+constexpr int kFollowMillis = 100;
 
 constexpr std::array kOptions{
     OptionSpec{"-f,--follow", "", "go on until it ends"},

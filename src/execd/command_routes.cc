@@ -14,15 +14,6 @@ namespace {
 constexpr auto kInterruptGrace = std::chrono::seconds(3);
 constexpr auto kInterruptPatience = std::chrono::seconds(10);
 
-// First value of a query parameter; empty when it is absent or the query is malformed.
-std::string query_value(const http::Request& request, std::string_view name) {
-  auto pairs = http::parse_query(request.query);
-  if (!pairs) return {};
-  for (auto& [key, value] : *pairs)
-    if (key == name) return std::move(value);
-  return {};
-}
-
 bool callers_mistake(const Error& error) { return error.field() == "cwd" || error.field() == "uid" || error.field() == "envs"; }
 
 Task<void> stream_events(http::Responder& responder, std::string events) {
@@ -69,6 +60,14 @@ std::string status_json(const Command& command) {
 }
 
 }  // namespace
+
+std::string query_value(const http::Request& request, std::string_view name) {
+  auto pairs = http::parse_query(request.query);
+  if (!pairs) return {};
+  for (auto& [key, value] : *pairs)
+    if (key == name) return std::move(value);
+  return {};
+}
 
 Task<void> run_command(Sandbox& sandbox, http::Request& request, http::Responder& responder) {
   auto body = co_await request.body->read_all(kMaxBody);

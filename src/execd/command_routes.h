@@ -10,4 +10,7 @@ Task<void> interrupt_command(Sandbox& sandbox, http::Request& request, http::Res
 Task<void> command_status(Sandbox& sandbox, std::string id, http::Responder& responder);
 Task<void> command_logs(Sandbox& sandbox, std::string id, http::Request& request, http::Responder& responder);
 
+// The first value of a query parameter; "" when it is not there or the query cannot be read.
+std::string query_value(const http::Request& request, std::string_view name);
+
 }  // namespace osb::execd

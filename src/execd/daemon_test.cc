@@ -277,6 +277,8 @@ TEST_F(NativeTest, KeepsTheOutputOfTheEntrypoint) {
   start_native(R"("uid":61000,"gid":61000,"entrypoint":["sh","-c","echo started as $(id -u); echo oops >&2; sleep 60"])");
   EXPECT_EQ(report_.step, wire::Step::none);
   EXPECT_TRUE(eventually([&] { return ask("GET", "/osb/v1/entrypoint/logs").body == "started as 61000\noops\n"; }));
+  EXPECT_EQ(ask("GET", "/osb/v1/entrypoint/logs?cursor=17").body, "oops\n");
+  EXPECT_EQ(ask("GET", "/osb/v1/entrypoint/logs?cursor=22").body, "");
 }
 
 TEST_F(NativeTest, ReadsDescriptorsAndSetupOfLaunch) {

@@ -15,8 +15,11 @@ using Params = http::Router::Params;
 
 std::string param(const Params& params, std::string_view name) { return params.find(name)->second; }
 
-Task<void> entrypoint_logs(Sandbox& sandbox, Responder& responder) {
-  auto response = http::Response::text(200, sandbox.entrypoint_output.read_from(0));
+// Read on with ?cursor=, as with the logs of a background command.
+Task<void> entrypoint_logs(Sandbox& sandbox, Request& request, Responder& responder) {
+  auto cursor = parse_int<std::uint64_t>(query_value(request, "cursor")).value_or(0);
+  auto response = http::Response::text(200, sandbox.entrypoint_output.read_from(cursor));
+  response.headers.add("EXECD-COMMANDS-TAIL-CURSOR", cat(sandbox.entrypoint_output.end()));
   [[maybe_unused]] auto sent = co_await responder.send(std::move(response));
 }
 
@@ -44,7 +47,7 @@ void add_routes(http::Router& routes, Sandbox& sandbox) {
   routes.add("GET", "/command/{id}/logs",
              [&s](Request& q, Responder& r, const Params& p) { return command_logs(s, param(p, "id"), q, r); });
   routes.add("POST", "/osb/v1/exec", [&s](Request& q, Responder& r, const Params&) { return run_exec(s, q, r); });
-  routes.add("GET", "/osb/v1/entrypoint/logs", [&s](Request&, Responder& r, const Params&) { return entrypoint_logs(s, r); });
+  routes.add("GET", "/osb/v1/entrypoint/logs", [&s](Request& q, Responder& r, const Params&) { return entrypoint_logs(s, q, r); });
   routes.add("*", "/proxy/{port}/{rest*}", [](Request& q, Responder& r, const Params& p) { return proxy(param(p, "port"), q, r); });
   routes.add("*", "/proxy/{port}", [](Request& q, Responder& r, const Params& p) { return proxy(param(p, "port"), q, r); });
 }
