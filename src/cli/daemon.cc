@@ -44,13 +44,14 @@ Result<std::optional<pid_t>> running_pid(const daemon::Config& config) {
 
 std::string socket_of(const daemon::Config& config) { return cat(config.instance_dir(), "/api.sock"); }
 
+std::string address_of(const daemon::ServerConfig& server) { return Address{false, server.listen, server.port}.text(); }
+
 json::object describe(const daemon::Config& config, pid_t pid) {
-  return {{"running", true},
-          {"pid", pid},
-          {"instance", config.server.instance},
-          {"socket", cat("unix://", socket_of(config))},
-          {"address", cat("http://", config.server.listen, ":", config.server.port)},
-          {"keyFile", config.api_key_file()}};
+  json::object out{{"running", true}, {"pid", pid}, {"instance", config.server.instance}, {"socket", cat("unix://", socket_of(config))}};
+  // A port the kernel picked is known only to the daemon that was given it.
+  if (config.server.port != 0) out["address"] = address_of(config.server);
+  out["keyFile"] = config.api_key_file();
+  return out;
 }
 
 Result<> show(const Args& args, const json::object& facts, std::string_view headline) {
@@ -63,8 +64,12 @@ Result<> show(const Args& args, const json::object& facts, std::string_view head
 }
 
 Result<Fd> open_log(const daemon::Config& config) {
-  CHECK_OK(sys::make_dirs(config.storage.state_dir, 0700));
-  return sys::open_at(AT_FDCWD, cat(config.storage.state_dir, "/serve.log").c_str(), O_WRONLY | O_CREAT | O_APPEND | O_NOFOLLOW, 0600);
+  auto path = cat(config.storage.state_dir, "/serve.log");
+  auto made = sys::make_dirs(config.storage.state_dir, 0700);
+  auto log = made ? sys::open_at(AT_FDCWD, path.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_NOFOLLOW, 0600) : Result<Fd>(made.error());
+  if (!log && log.error().sys() == EACCES)
+    return std::move(log).error().with_hint("run as root, or give --state-dir and --run-dir of your own");
+  return log;
 }
 
 Result<int> start(const Args& args) {

@@ -55,6 +55,9 @@ PrivateDaemon::PrivateDaemon(Child child, std::string instance)
     : child_(std::move(child)), address_{true, cat(kRunRoot, instance, "/api.sock"), 0}, instance_(std::move(instance)) {}
 
 Result<PrivateDaemon> PrivateDaemon::start(Signals& signals) {
+  if (::geteuid() != 0)
+    return Error(Errc::permission_denied, "no daemon runs here, and starting one for this command alone needs root")
+        .with_hint("sudo opensandbox daemon start, or name a daemon with --host");
   auto instance = cat("private-run-", ::getpid(), "-", random_hex(4));
   Fd log(::memfd_create("opensandbox-log", MFD_CLOEXEC));
   std::vector<std::string> words{"--private",   cat(::getpid()),           "--instance",  instance,
@@ -63,8 +66,8 @@ Result<PrivateDaemon> PrivateDaemon::start(Signals& signals) {
   PrivateDaemon daemon(std::move(child), instance);
   auto ready = wait_ready(daemon.child_, kReadyWithin, &signals);
   if (!ready) {
-    auto said = tail_of(log.get());
-    if (!said.empty() && ready.error().sys() != EINTR) note(said);
+    bool unexplained = ready.error().kind() == Errc::internal || ready.error().kind() == Errc::timeout;
+    if (unexplained) note(tail_of(log.get()));
     return std::move(ready).error().in("start a private daemon");
   }
   if (auto socket = text_of(*ready, "socket"); !socket.empty()) daemon.address_.host = socket;

@@ -119,7 +119,7 @@ Result<boost::json::object> wait_ready(Child& child, Millis within, Signals* sig
   TRY(auto line, read_line(child.ready.get(), within, signals));
   auto object = parse_object(line);
   if (!object)
-    return Error(Errc::unavailable, "the daemon ended before it was ready").with_hint("`opensandbox serve` in a terminal shows why");
+    return Error(Errc::internal, "the daemon ended before it was ready").with_hint("`opensandbox serve` in a terminal shows why");
   const auto* ready = object->if_contains("ready");
   if (ready != nullptr && ready->is_bool() && ready->get_bool()) return object;
   auto why = text_of(*object, "error");

@@ -26,7 +26,8 @@ struct Child {
 // (-1: /dev/null), no other descriptor than the ready pipe.
 Result<Child> spawn_serve(const std::vector<std::string>& words, int log_fd);
 
-// The ready line. A child that ends or says no is an error with its own words; a signal is Errc::unavailable with EINTR.
+// The ready line. A child that says no is an error with its own words; one that ends without a word is Errc::internal; a
+// signal to us is Errc::unavailable with EINTR.
 Result<boost::json::object> wait_ready(Child& child, Millis within, Signals* signals);
 
 // True when the process ended in time.
