@@ -188,7 +188,7 @@ Result<> check_network(const CreateShape& shape) {
   if (shape.network_allows) return refuse("networkPolicy", "egress control is not available yet; only deny-all");
   if (shape.credential_proxy) return refuse("credentialProxy", "egress control is not available yet; only deny-all");
   if (shape.volumes == 0) return Ok{};
-  return Error(Errc::unsupported, "volumes: this runtime cannot mount volumes yet")
+  return Error(Errc::invalid_argument, "volumes: this runtime cannot mount volumes yet")
       .with_code("VOLUME::UNSUPPORTED_BACKEND")
       .at("volumes")
       .with_hint("leave volumes out and move files with the files API");

@@ -140,7 +140,7 @@ TEST(ParseCreate, RefusesValuesWithTheirCodes) {
       {body(R"("networkPolicy":{"egress":[{"action":"deny","target":"a"},{"action":"allow","target":"b"}]})"), kValue, kParameter,
        "networkPolicy"},
       {body(R"("networkPolicy":{},"credentialProxy":{"enabled":true})"), kValue, kParameter, "credentialProxy"},
-      {body(R"("volumes":[{"name":"v","host":{"path":"/"},"mountPath":"/m"}])"), Errc::unsupported, "VOLUME::UNSUPPORTED_BACKEND",
+      {body(R"("volumes":[{"name":"v","host":{"path":"/"},"mountPath":"/m"}])"), Errc::invalid_argument, "VOLUME::UNSUPPORTED_BACKEND",
        "volumes"},
       {body(R"("metadata":{"opensandbox.io/id":"x"})"), kValue, "SANDBOX::INVALID_METADATA_LABEL", "metadata.opensandbox.io/id"},
       {body(R"("metadata":{"a":"not a label"})"), kValue, "SANDBOX::INVALID_METADATA_LABEL", "metadata.a"},
