@@ -12,7 +12,7 @@ from collections import Counter
 from pathlib import Path
 
 FIRST_ID = 0x40000000  # sandboxes' host ids begin here
-LAST_ID = 0xFFFFFFF0
+IDS_PER_BLOCK = 64 * 65536
 CACHE = re.compile(r"/work/shapes/")  # what the launcher keeps of limits it has seen, bounded in number
 KEPT = ("lock", "serve.pid", "launch.log")  # of an instance that may be started again
 CHURN = re.compile(r"\.db(-wal|-shm|-journal)?$|/audit/|\.log$")  # files that live as long as the daemon and change
@@ -42,19 +42,34 @@ def status_of(pid):
 
 
 def owner_of(pid):
-    """The instance whose cgroup a process is in, or None."""
+    """The instance in one of whose sandboxes' cgroups a process is, or None. (The launcher is in the group above them.)"""
     with contextlib.suppress(OSError):
-        match = re.search(r"/opensandbox-([^/\n]+)", Path(f"/proc/{pid}/cgroup").read_text())
+        match = re.search(r"/opensandbox-([^/\n]+)/[a-z0-9]{26}", Path(f"/proc/{pid}/cgroup").read_text())
         return match.group(1) if match else None
     return None
 
 
-def sandbox_processes(instance):
-    """Processes with an id of a sandbox that are in this instance's groups, or in nobody's."""
+def range_blocks(instance):
+    """Numbers of the blocks of host ids this instance has claimed. It keeps them while it lives."""
+    found = set()
+    for path in Path("/run/opensandbox/ranges").glob("*"):
+        with contextlib.suppress(OSError, ValueError):
+            if path.read_text().strip() == instance:
+                found.add(int(path.name))
+    return found
+
+
+def sandbox_processes(instance, blocks=None):
+    """Processes that are in this instance's groups or have an id of its blocks."""
+    blocks = range_blocks(instance) if blocks is None else blocks
     found = set()
     for entry in filter(str.isdigit, os.listdir("/proc")):
         status = status_of(entry)
-        if status and any(FIRST_ID <= int(uid) <= LAST_ID for uid in status["Uid"].split()) and owner_of(entry) in (instance, None):
+        if not status or (status["State"].strip().startswith("Z") and status["PPid"].strip() == "1"):
+            continue  # an orphan of a launcher we killed is dead, and to be buried by init
+        uids = [int(uid) for uid in status["Uid"].split()]
+        in_block = any(uid >= FIRST_ID and (uid - FIRST_ID) // IDS_PER_BLOCK in blocks for uid in uids)
+        if in_block or owner_of(entry) == instance:
             found.add(f"{entry} {status['Name'].strip()} {status['State'].strip()}")
     return found
 
@@ -108,16 +123,6 @@ def files(*folders):
     return found
 
 
-def range_blocks(instance):
-    """Blocks of host ids this instance has claimed. It keeps them while it lives, so their number is what counts."""
-    found = set()
-    for path in Path("/run/opensandbox/ranges").glob("*"):
-        with contextlib.suppress(OSError):
-            if path.read_text().strip() == instance:
-                found.add(path.name)
-    return found
-
-
 def take(daemon):
     """Everything the instance holds now."""
     serve = daemon.process.pid if daemon.process and daemon.process.poll() is None else None
@@ -150,14 +155,14 @@ def assert_gone(before, daemon, seconds=10):
         time.sleep(0.05)
 
 
-def assert_nothing_of(daemon, seconds=10):
-    """After the daemon itself is gone: no cgroup, process, mount, file or claim of the instance."""
+def assert_nothing_of(daemon, blocks, seconds=10):
+    """After the daemon itself is gone: no cgroup, process, mount, file or claim of the instance, which had these blocks."""
     empty = {name: Counter() for name in ("cgroups", "processes", "host mounts", "id ranges", "run files")}
     deadline = time.monotonic() + seconds
     while True:
         held = {
             "cgroups": Counter(cgroup_dirs(daemon.instance)),
-            "processes": Counter(sandbox_processes(daemon.instance)),
+            "processes": Counter(sandbox_processes(daemon.instance, blocks)),
             "host mounts": Counter(point for point in mounts("self") if daemon.instance in point),
             "id ranges": Counter(range_blocks(daemon.instance)),
             "run files": Counter(path for path in files(daemon.run_dir) if os.path.basename(path) not in KEPT),

@@ -29,8 +29,10 @@ def test_a_planted_cgroup_is_found(daemon):
 
 
 def test_a_planted_process_is_found(daemon):
+    daemon.delete(daemon.create())
     before = oracle.take(daemon)
-    with subprocess.Popen(["sleep", "30"], user=oracle.FIRST_ID + 77, group=oracle.FIRST_ID + 77, extra_groups=[]) as planted:
+    uid = oracle.FIRST_ID + min(oracle.range_blocks(daemon.instance)) * oracle.IDS_PER_BLOCK + 77
+    with subprocess.Popen(["sleep", "30"], user=uid, group=uid, extra_groups=[]) as planted:
         time.sleep(0.1)
         assert any(line.startswith(f"{planted.pid} ") for line in find(before, daemon, "processes"))
         planted.kill()

@@ -124,7 +124,8 @@ def test_a_stopped_daemon_leaves_nothing():
     with harness.Daemon("gone") as daemon:
         daemon.exec(daemon.create(), "sleep 300", background=True)
         daemon.create()
+        blocks = oracle.range_blocks(daemon.instance)
         daemon.delete_all()
         daemon.kill_serve(signal.SIGTERM)
         harness.wait_until(lambda: daemon.launcher() is None, 15, "the launcher ends too")
-        oracle.assert_nothing_of(daemon)
+        oracle.assert_nothing_of(daemon, blocks)
