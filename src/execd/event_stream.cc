@@ -13,6 +13,8 @@ namespace {
 using Clock = Process::Clock;
 
 constexpr auto kPingEvery = std::chrono::seconds(3);
+// A command that is over by then is answered whole, in one write, instead of waking everybody on the way three times.
+constexpr auto kShortCommand = std::chrono::milliseconds(2);
 // One read and one batch of events bound what a stream holds in memory, whatever the program writes.
 constexpr std::size_t kReadBytes = 16 * 1024;
 constexpr std::size_t kBatchBytes = 64 * 1024;
@@ -65,8 +67,36 @@ class Lane {
   std::size_t left_ = ~std::size_t{0};
 };
 
+// The response under way: its head leaves with the first events.
+class EventWriter {
+ public:
+  explicit EventWriter(http::Responder& responder) : responder_(responder) {}
+
+  Task<Result<>> send(std::string_view events) {
+    if (begun_) co_return co_await responder_.chunk(events);
+    begun_ = true;
+    auto headers = event_stream_headers();
+    co_return co_await responder_.begin(200, std::move(headers), events);
+  }
+
+  // The last events. If they are also the first, the response has a length and is one write.
+  Task<Result<>> finish(std::string events) {
+    if (!begun_) {
+      http::Response whole{200, event_stream_headers(), std::move(events)};
+      co_return co_await responder_.send(std::move(whole));
+    }
+    auto sent = co_await responder_.chunk(events);
+    if (sent) sent = co_await responder_.end();
+    co_return sent;
+  }
+
+ private:
+  http::Responder& responder_;
+  bool begun_ = false;
+};
+
 // Sends all output and stops when there is no more; false when the client is gone. What did not fill a batch stays in it.
-Task<bool> relay_output(Process& process, std::array<Lane, 2>& lanes, std::string& batch, http::Responder& responder) {
+Task<bool> relay_output(Process& process, std::array<Lane, 2>& lanes, std::string& batch, EventWriter& writer) {
   auto next_ping = Clock::now() + kPingEvery;
   bool closing = false;
   for (;;) {
@@ -87,7 +117,7 @@ Task<bool> relay_output(Process& process, std::array<Lane, 2>& lanes, std::strin
       co_await process.activity(next_ping);
       continue;
     }
-    auto sent = co_await responder.chunk(batch);
+    auto sent = co_await writer.send(batch);
     if (!sent) co_return false;
     batch.clear();
   }
@@ -112,19 +142,16 @@ http::Headers event_stream_headers() {
 Task<void> stream_command(Sandbox& sandbox, std::shared_ptr<Command> command, http::Responder& responder) {
   auto process = command->process;
   std::array lanes{Lane(process->out(), "stdout"), Lane(process->err(), "stderr")};
+  EventWriter writer(responder);
   std::string batch;
   events::append_init(batch, command->id);
   events::append_ping(batch);
-  auto headers = event_stream_headers();
-  auto sent = co_await responder.begin(200, std::move(headers), batch);
-  batch.clear();
-  bool heard = false;
-  if (sent) heard = co_await relay_output(*process, lanes, batch, responder);
+  co_await process->wait_end(kShortCommand);
+  bool heard = co_await relay_output(*process, lanes, batch, writer);
   if (heard) {
     for (Lane& lane : lanes) lane.finish(batch);
     append_ending(batch, *process);
-    sent = co_await responder.chunk(batch);
-    if (sent) sent = co_await responder.end();
+    [[maybe_unused]] auto sent = co_await writer.finish(std::move(batch));
   }
   if (process->out().is_open() || process->err().is_open()) drain_in_background(sandbox, std::move(process));
 }
