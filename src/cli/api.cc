@@ -152,10 +152,10 @@ Result<> Api::remove(std::string_view id) {
   return Ok{};
 }
 
-Result<std::string> Api::renew(std::string_view id, Millis from_now) {
+Result<std::string> Api::renew(std::string_view id, Millis from_now, Millis within) {
   WallTime until{wall_now().micros + from_now.count() * 1000};
   json::object body{{"expiresAt", format_rfc3339(until)}};
-  TRY(auto reply, call("POST", cat("/v1/sandboxes/", id, "/renew-expiration"), json::serialize(body)));
+  TRY(auto reply, call("POST", cat("/v1/sandboxes/", id, "/renew-expiration"), json::serialize(body), {}, within));
   TRY(auto object, parse_object(reply.body));
   return text_of(object, "expiresAt");
 }

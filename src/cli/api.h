@@ -41,7 +41,7 @@ class Api {
   Result<boost::json::object> get(std::string_view id);
   Result<std::vector<boost::json::object>> list(const ListFilter& filter);  // every page
   Result<> remove(std::string_view id);
-  Result<std::string> renew(std::string_view id, Millis from_now);  // the new expiry
+  Result<std::string> renew(std::string_view id, Millis from_now, Millis within = Millis(30'000));  // the new expiry
   Result<Door> door(std::string_view id);
 
   // An id, a prefix of one id, or the value of metadata "name". Several: Errc::conflict and the hint lists them.

@@ -7,6 +7,7 @@
 
 #include "base/text.h"
 #include "cli/commands.h"
+#include "cli/each.h"
 #include "cli/exit_code.h"
 #include "cli/find_daemon.h"
 #include "cli/table.h"
@@ -22,7 +23,7 @@ constexpr Millis kLongImport{3'600'000};
 constexpr std::array kListOptions{kQuietOption, kOutputOption, kHostOption, kKeyOption, kKeyFileOption};
 constexpr std::array kImportOptions{OptionSpec{"-n,--name", "NAME", "what to call it (default: the name in the archive)"}, kOutputOption,
                                     kHostOption, kKeyOption, kKeyFileOption};
-constexpr std::array kRemoveOptions{kHostOption, kKeyOption, kKeyFileOption};
+constexpr std::array kRemoveOptions{kOutputOption, kHostOption, kKeyOption, kKeyFileOption};
 constexpr std::array<std::string_view, 2> kListAlso{"image list", "images"};
 constexpr std::array<std::string_view, 1> kRemoveAlso{"image remove"};
 
@@ -122,17 +123,10 @@ Result<int> import_image(const Args& args) {
 
 Result<int> remove_images(const Args& args) {
   TRY(auto api, find_daemon(args));
-  int status = kExitOk;
-  for (const auto& name : args.operands) {
-    auto reply = api.call("DELETE", cat("/v1/images/", http::percent_encode(name)));
-    if (reply) {
-      CHECK_OK(print(cat(name, "\n")));
-    } else {
-      complain(std::move(reply).error().in(name));
-      status = kExitFailure;
-    }
-  }
-  return status;
+  return for_each_name(args, args.operands, [&](const std::string& name) -> Result<std::string> {
+    TRY([[maybe_unused]] auto reply, api.call("DELETE", cat("/v1/images/", http::percent_encode(name))));
+    return name;
+  });
 }
 
 }  // namespace
@@ -171,7 +165,7 @@ constinit const CommandSpec kImageRemove{
     .name = "image rm",
     .also = kRemoveAlso,
     .summary = "remove images",
-    .usage = "NAME...",
+    .usage = "[options] NAME...",
     .details = "An image that a sandbox uses stays.",
     .examples = "opensandbox image rm debian:12",
     .options = kRemoveOptions,

@@ -7,7 +7,8 @@
 namespace osb::cli {
 namespace {
 
-constexpr std::array kOptions{OptionSpec{"--all", "", "every sandbox this key can see"}, kHostOption, kKeyOption, kKeyFileOption};
+constexpr std::array kOptions{OptionSpec{"--all", "", "every sandbox this key can see"}, kOutputOption, kHostOption, kKeyOption,
+                              kKeyFileOption};
 constexpr std::array<std::string_view, 2> kAlso{"rm", "delete"};
 
 Result<int> kill_sandboxes(const Args& args) {
@@ -19,7 +20,7 @@ Result<int> kill_sandboxes(const Args& args) {
     TRY(auto sandboxes, api.list({}));
     for (const auto& sandbox : sandboxes) names.push_back(text_of(sandbox, "id"));
   }
-  return for_each_sandbox(api, names, [&](const std::string& id) { return api.remove(id); });
+  return for_each_sandbox(args, api, names, [&](const std::string& id) { return api.remove(id); });
 }
 
 }  // namespace
@@ -28,7 +29,7 @@ constinit const CommandSpec kKill{
     .name = "kill",
     .also = kAlso,
     .summary = "end sandboxes and remove everything of them",
-    .usage = "ID... | --all",
+    .usage = "[options] ID... | --all",
     .details = "Every process is killed, every file is gone. Prints the id of each.",
     .examples = "opensandbox kill 7k2 9xq\nopensandbox kill --all",
     .options = kOptions,

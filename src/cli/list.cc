@@ -62,7 +62,6 @@ std::string as_table(const std::vector<json::object>& sandboxes) {
 
 std::string as_text(const Args& args, const std::vector<json::object>& sandboxes) {
   if (args.has("quiet")) {
-    Table ids({});
     std::string out;
     for (const auto& sandbox : sandboxes) out += cat(text_of(sandbox, "id"), "\n");
     return out;

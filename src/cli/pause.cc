@@ -8,11 +8,11 @@
 namespace osb::cli {
 namespace {
 
-constexpr std::array kOptions{kHostOption, kKeyOption, kKeyFileOption};
+constexpr std::array kOptions{kOutputOption, kHostOption, kKeyOption, kKeyFileOption};
 
 Result<int> tell_each(const Args& args, std::string_view verb) {
   TRY(auto api, find_daemon(args));
-  return for_each_sandbox(api, args.operands, [&](const std::string& id) -> Result<> {
+  return for_each_sandbox(args, api, args.operands, [&](const std::string& id) -> Result<> {
     auto reply = api.call("POST", cat("/v1/sandboxes/", id, "/", verb));
     if (!reply) return std::move(reply).error();
     return Ok{};
@@ -28,7 +28,7 @@ constinit const CommandSpec kPause{
     .name = "pause",
     .also = {},
     .summary = "freeze every process of a sandbox",
-    .usage = "ID...",
+    .usage = "[options] ID...",
     .details = "Memory is kept, processor time is not used. The time the sandbox has left goes on.",
     .examples = "opensandbox pause 7k2",
     .options = kOptions,
@@ -42,7 +42,7 @@ constinit const CommandSpec kResume{
     .name = "resume",
     .also = {},
     .summary = "let a paused sandbox go on",
-    .usage = "ID...",
+    .usage = "[options] ID...",
     .details = {},
     .examples = "opensandbox resume 7k2",
     .options = kOptions,

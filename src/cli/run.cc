@@ -20,6 +20,7 @@ using std::chrono::seconds;
 // A sandbox nobody renews ends by itself: the net under a `run` that is killed before it can clean up.
 constexpr seconds kNet{60};
 constexpr Millis kRenewEvery{20'000};
+constexpr Millis kRenewWithin{3000};  // the streams wait meanwhile
 constexpr seconds kKeptFor{3600};
 
 constexpr std::array kOptions{
@@ -89,8 +90,9 @@ Error lost_sandbox(Api& api, const std::string& id, Error error) {
   auto sandbox = api.get(id);
   auto state = sandbox ? text_of(*sandbox, "status", "state") : std::string();
   if (state == "Terminated" || state == "Failed") return std::move(error).with_hint(text_of(*sandbox, "status", "message"));
-  if (!sandbox) return std::move(error).with_hint("somebody killed it, or its time was over");
-  return error;
+  if (sandbox) return error;
+  bool gone = sandbox.error().kind() == Errc::not_found;
+  return std::move(error).with_hint(gone ? "somebody killed it, or its time was over" : "the daemon stopped while the command ran");
 }
 
 Result<int> run_in(Api& api, const RunOptions& options, Signals& signals) {
@@ -103,7 +105,7 @@ Result<int> run_in(Api& api, const RunOptions& options, Signals& signals) {
   api.interrupted_by(-1);
   bool renews = !options.keep && !options.command.timeout;
   auto prepare = [&](Session& session) {
-    if (renews) session.every(kRenewEvery, [&] { [[maybe_unused]] auto until = api.renew(id, kNet); });
+    if (renews) session.every(kRenewEvery, [&] { [[maybe_unused]] auto until = api.renew(id, kNet, kRenewWithin); });
   };
   auto status = carry(api, id, options.command, signals, prepare);
   if (!status && status.error().kind() == Errc::unavailable) return lost_sandbox(api, id, std::move(status).error());

@@ -48,6 +48,7 @@ Result<Outcome> Session::run() {
 }
 
 int Session::millis_to_next_event() const {
+  if (outcome_) return -1;  // only a reader that takes the rest is waited for
   auto next = Clock::time_point::max();
   if (tick_) next = std::min(next, next_tick_);
   if (give_up_) next = std::min(next, *give_up_);
