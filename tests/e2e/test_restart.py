@@ -13,7 +13,8 @@ def execd_of(daemon, sandbox):
     base = daemon.output(sandbox, "cat /proc/self/uid_map").split()[1]
     for entry in filter(str.isdigit, os.listdir("/proc")):
         status = oracle.status_of(entry)
-        if status and status.get("NSpid", "").split()[-1:] == ["1"] and status["Uid"].split()[0] == str(int(base) + 65533):
+        alive = status and not status["State"].strip().startswith("Z")
+        if alive and status.get("NSpid", "").split()[-1:] == ["1"] and status["Uid"].split()[0] == str(int(base) + 65533):
             return int(entry)
     raise AssertionError("no pid 1 of that sandbox")
 
