@@ -1,6 +1,7 @@
 // The parent's half of a create: every host object in order, each recorded or derivable before it is made. The other
 // half is enter(), inside the new process. Whatever fails, teardown undoes the same way as for a sandbox that lived.
 #include <fcntl.h>
+#include <poll.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/un.h>
@@ -165,13 +166,32 @@ Result<> Launcher::begin_create(Sandbox& sandbox, const wire::CreateRequest& req
   sandbox.report = Fd(ends[0]);
   Fd report_end(ends[1]);
   plan.report = report_end.get();
+  Fd started_end;  // nobody writes to it; the exec of execd closes the last copy
+  if (request.answer_at_exec) {
+    if (::pipe2(ends, O_CLOEXEC) != 0) return Error::from_errno("pipe", errno);
+    sandbox.started = Fd(ends[0]);
+    started_end = Fd(ends[1]);
+  }
 
   CHECK_OK(step(Step::clone));
   CHECK_OK(clone_into(plan, sandbox.pid, sandbox.pidfd));
   CHECK_OK(watch(sandbox.pidfd.get(), {.what = Watched::pid, .client = 0, .id = sandbox.id}));
   CHECK_OK(watch(sandbox.report.get(), {.what = Watched::report, .client = 0, .id = sandbox.id}));
+  if (sandbox.started) CHECK_OK(watch(sandbox.started.get(), {.what = Watched::started, .client = 0, .id = sandbox.id}));
   if (sandbox.deadline != 0) schedule(sandbox.deadline, Chore::deadline, sandbox.id);
   return Ok{};
+}
+
+// The pipe also ends when the process dies on the way; then its report or its pidfd has something to say.
+void Launcher::on_started(Sandbox& sandbox) {
+  unwatch(sandbox.started.get());
+  sandbox.started.reset();
+  if (sandbox.phase != Phase::making) return;
+  pollfd silent[] = {{sandbox.report.get(), POLLIN, 0}, {sandbox.pidfd.get(), POLLIN, 0}};
+  if (::poll(silent, 2, 0) != 0) return;
+  sandbox.phase = Phase::live;
+  sandbox.failed = Step::none;
+  answer_create(sandbox);
 }
 
 void Launcher::read_report(Sandbox& sandbox) {
@@ -181,6 +201,10 @@ void Launcher::read_report(Sandbox& sandbox) {
   sandbox.report.reset();
   if (sandbox.phase == Phase::dying) return;
   if (!whole) report = {Step::exec, EPIPE};
+  if (sandbox.phase == Phase::live) {  // answered already; execd that fails after that ends the sandbox
+    if (report.step != Step::none) kill(sandbox, wire::Cause::unknown);
+    return;
+  }
   sandbox.failed = report.step;
   sandbox.failed_errno = report.sys;
   if (report.step == Step::none) {

@@ -137,6 +137,9 @@ void Launcher::on_ready(int fd, const Watch& watch) {
     case Watched::report:
       if (auto* sandbox = find(watch.id)) read_report(*sandbox);
       return;
+    case Watched::started:
+      if (auto* sandbox = find(watch.id)) on_started(*sandbox);
+      return;
     case Watched::pid:
       if (auto* sandbox = find(watch.id)) on_pid_exit(*sandbox);
       return;

@@ -50,7 +50,8 @@ class Launcher {
     Phase phase = Phase::making;
     std::int32_t pid = 0;
     Fd pidfd;
-    Fd report;  // while making
+    Fd report;   // while making
+    Fd started;  // while making, when the answer does not wait for execd: ends when the new process becomes execd
     bool has_range = false;
     bool recorded = false;  // in the ledger
     bool groups_made = false;
@@ -68,7 +69,7 @@ class Launcher {
     CgroupUsage usage;  // read once, when it has ended
   };
 
-  enum class Watched { listener, client, report, pid, helper, timer };
+  enum class Watched { listener, client, report, started, pid, helper, timer };
   struct Watch {
     Watched what;
     std::uint64_t client = 0;
@@ -115,6 +116,7 @@ class Launcher {
   void create(const Pending& to, const wire::CreateRequest& request, Fd setup);
   Result<> begin_create(Sandbox& sandbox, const wire::CreateRequest& request, const Fd& setup);
   void read_report(Sandbox& sandbox);
+  void on_started(Sandbox& sandbox);
   void answer_create(Sandbox& sandbox);
   void watch_helper(Fd pidfd);
   void reap_helper(int fd);

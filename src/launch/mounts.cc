@@ -54,13 +54,13 @@ bool write_file_at(int dir, const char* name, const std::string& text) {
 }  // namespace
 
 bool Mounts::own(int dir, const char* name, std::uint32_t inner_id, unsigned mode) {
-  if (::mkdirat(dir, name, 0700) != 0) return false;
   auto id = plan_.first_id + inner_id;
-  return ::fchownat(dir, name, id, id, AT_SYMLINK_NOFOLLOW) == 0 && ::fchmodat(dir, name, mode, 0) == 0;
+  return ::mkdirat(dir, name, mode) == 0 && ::fchownat(dir, name, id, id, AT_SYMLINK_NOFOLLOW) == 0;
 }
 
 bool Mounts::writable_layer() {
   if (::chdir(plan_.host->work_dir().c_str()) != 0) return false;
+  ::umask(0);  // directories get the modes they are made with; execd sets its own mask
   bool made = plan_.disk_socket >= 0 ? disk_store() : memory_store();
   return made && fill_store() && fill_scratch();
 }

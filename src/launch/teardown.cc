@@ -35,6 +35,10 @@ void Launcher::on_pid_exit(Sandbox& sandbox) {
   sandbox.pidfd.reset();
   sandbox.pid = 0;
   sandbox.status = ours ? info.si_status : 0;
+  if (sandbox.started) {
+    unwatch(sandbox.started.get());
+    sandbox.started.reset();
+  }
   if (sandbox.report) read_report(sandbox);  // a failed step speaks through the pipe before its process ends
   if (sandbox.phase != Phase::dying) {
     // It ended by itself. Only a process the launcher started itself tells how; an adopted one ends without a word.

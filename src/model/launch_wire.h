@@ -66,6 +66,7 @@ struct CreateRequest {
   Limits limits;
   Policy policy;
   std::uint8_t host_view = 0;  // 1: the host's /usr (and /bin, /lib*) are part of the root, read-only
+  std::uint8_t answer_at_exec = 0;  // 1: nothing but execd has to start, so the answer need not wait until it is ready
   std::uint32_t layer_count = 0;
   Digest layers[kMaxLayers];   // topmost first; sent truncated to layer_count
 };

@@ -20,6 +20,12 @@ void append_pairs(std::string& out, const StringMap& map) {
   out += '}';
 }
 
+// First programs that only keep a sandbox alive; execd does that by itself and starts nothing for them.
+bool only_holds(const std::vector<std::string>& entrypoint) {
+  using Words = std::vector<std::string>;
+  return entrypoint.empty() || entrypoint == Words{"tail", "-f", "/dev/null"} || entrypoint == Words{"sleep", "infinity"};
+}
+
 }  // namespace
 
 wire::Key key_of(const SandboxId& id) {
@@ -39,6 +45,7 @@ Result<wire::CreateRequest> plan_create(const SandboxId& id, const SandboxSpec& 
   request.limits = spec.limits;
   request.policy = spec.policy;
   request.host_view = image.host_view ? 1 : 0;
+  request.answer_at_exec = only_holds(spec.entrypoint) ? 1 : 0;
   for (const auto& layer : image.layers) layer.copy(request.layers[request.layer_count++].hex, sizeof(wire::Digest));
   return request;
 }
