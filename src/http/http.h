@@ -44,8 +44,8 @@ struct Limits {
   std::size_t target_bytes = 8 * 1024;
   std::size_t body_bytes = 1024 * 1024;  // for read_all; streamed bodies are bounded by their reader
   std::chrono::seconds header_deadline{10};
-  std::chrono::seconds idle_deadline{75};       // keep-alive, longer than any published client keeps one
-  std::chrono::seconds body_stall_deadline{30}; // no byte of a body for this long = gone
+  std::chrono::seconds idle_deadline{75};        // keep-alive, longer than any published client keeps one
+  std::chrono::seconds body_stall_deadline{30};  // no byte of a body for this long = gone
   std::chrono::seconds write_stall_deadline{60};
   std::size_t connections = 4096;
 };
@@ -149,8 +149,8 @@ struct Target {
 struct ClientRequest {
   std::string method = "GET";
   std::string target = "/";
-  Headers headers;       // Host, Content-Length / Transfer-Encoding are set by the client
-  std::string body;      // ignored when body_source is set
+  Headers headers;                    // Host, Content-Length / Transfer-Encoding are set by the client
+  std::string body;                   // ignored when body_source is set
   BodyReader* body_source = nullptr;  // streamed: Content-Length when known, else chunked
 };
 

@@ -18,9 +18,9 @@ struct Image {
   std::vector<std::string> layers;  // sha-256 hex, topmost first
   bool host_view = false;           // the launcher adds the host's /usr (and /bin, /lib* where they are directories)
   std::vector<std::pair<std::string, std::string>> env;
-  std::string working_dir;          // "" = none
+  std::string working_dir;  // "" = none
   std::uint64_t size_bytes = 0;
-  std::string created_at;           // RFC 3339
+  std::string created_at;  // RFC 3339
 };
 
 class Store {
@@ -34,8 +34,8 @@ class Store {
   virtual std::vector<Image> list() const = 0;
 
   struct ImportOptions {
-    std::string name;                              // "" = taken from the archive where it has one
-    std::uint64_t max_bytes = 16ull << 30;         // unpacked
+    std::string name;                       // "" = taken from the archive where it has one
+    std::uint64_t max_bytes = 16ull << 30;  // unpacked
     std::uint64_t max_entries = 2'000'000;
     std::function<void(std::uint64_t bytes, std::uint64_t entries)> progress;
   };

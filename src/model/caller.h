@@ -5,8 +5,8 @@
 namespace osb {
 
 struct Caller {
-  std::string name;         // key name, "local" on the unix socket, "anonymous" when auth is off
-  bool sees_all = false;    // local and anonymous callers, and keys marked so, see every sandbox
+  std::string name;       // key name, "local" on the unix socket, "anonymous" when auth is off
+  bool sees_all = false;  // local and anonymous callers, and keys marked so, see every sandbox
   std::string request_id;
 };
 

@@ -53,8 +53,8 @@ struct HelloRequest {
 struct HelloReply {
   Head head{.op = Op::hello};
   std::uint32_t pid = 0;
-  std::uint32_t live = 0;         // sandboxes it holds
-  std::uint32_t cgroup_v2 = 0;    // 1: controllers on v2; 0: on v1
+  std::uint32_t live = 0;       // sandboxes it holds
+  std::uint32_t cgroup_v2 = 0;  // 1: controllers on v2; 0: on v1
   std::uint32_t landlock_abi = 0;
 };
 
@@ -65,10 +65,10 @@ struct CreateRequest {
   std::uint64_t deadline_boot_nanos = 0;  // CLOCK_BOOTTIME; 0 = none
   Limits limits;
   Policy policy;
-  std::uint8_t host_view = 0;  // 1: the host's /usr (and /bin, /lib*) are part of the root, read-only
+  std::uint8_t host_view = 0;       // 1: the host's /usr (and /bin, /lib*) are part of the root, read-only
   std::uint8_t answer_at_exec = 0;  // 1: nothing but execd has to start, so the answer need not wait until it is ready
   std::uint32_t layer_count = 0;
-  Digest layers[kMaxLayers];   // topmost first; sent truncated to layer_count
+  Digest layers[kMaxLayers];  // topmost first; sent truncated to layer_count
 };
 
 // The steps of a create, in order. A reply to a failed create names one of them.
@@ -117,11 +117,11 @@ const char* name_of(Step step);
 
 struct CreateReply {
   Head head{.op = Op::create};
-  Step failed = Step::none;  // none = made
-  std::int32_t sys = 0;      // errno of the failed step
-  std::int32_t pid = 0;      // host pid of the sandbox's pid 1
-  std::uint32_t id_base = 0; // first host id of its range
-  char detail[96] = {};      // a word about what was being done ("mount proc"), never a client's text
+  Step failed = Step::none;   // none = made
+  std::int32_t sys = 0;       // errno of the failed step
+  std::int32_t pid = 0;       // host pid of the sandbox's pid 1
+  std::uint32_t id_base = 0;  // first host id of its range
+  char detail[96] = {};       // a word about what was being done ("mount proc"), never a client's text
 };
 
 // What the new process writes on its report pipe: the step that failed, or none when execd is ready.
@@ -148,7 +148,7 @@ struct StopRequest {
 
 struct StatusReply {
   Head head;
-  std::int32_t sys = 0;       // 0 = done; ENOENT = no such sandbox
+  std::int32_t sys = 0;  // 0 = done; ENOENT = no such sandbox
   char detail[96] = {};
 };
 

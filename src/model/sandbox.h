@@ -16,14 +16,14 @@ namespace osb {
 using StringMap = std::map<std::string, std::string, std::less<>>;
 
 struct SandboxSpec {
-  std::string image;  // reference as given: "host", "debian:12", "sha256:..."
+  std::string image;                    // reference as given: "host", "debian:12", "sha256:..."
   std::vector<std::string> entrypoint;  // effective list (a single string with spaces is already split)
   StringMap env;
   StringMap metadata;
   StringMap extensions;
   Limits limits;
   Policy policy;
-  std::optional<std::int64_t> timeout_seconds;  // nullopt = never expires
+  std::optional<std::int64_t> timeout_seconds;                  // nullopt = never expires
   std::optional<std::pair<std::string, std::string>> platform;  // os, arch: echoed only when requested
   bool secure_access = false;
 };

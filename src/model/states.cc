@@ -5,7 +5,8 @@
 namespace osb {
 
 std::optional<State> parse_state(std::string_view name) {
-  for (auto state : {State::pending, State::running, State::pausing, State::paused, State::resuming, State::stopping, State::terminated, State::failed})
+  for (auto state :
+       {State::pending, State::running, State::pausing, State::paused, State::resuming, State::stopping, State::terminated, State::failed})
     if (iequals(name_of(state), name)) return state;
   return std::nullopt;
 }

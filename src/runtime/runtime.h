@@ -58,7 +58,7 @@ class Runtime {
   virtual Task<Result<>> create(SandboxId id, SandboxSpec spec, std::uint64_t deadline_boot_nanos) = 0;
   // Answers when the sandbox is unreachable and dying; Ended follows when it is gone. not_found when unknown.
   virtual Task<Result<>> destroy(SandboxId id) = 0;
-  virtual Task<Result<>> pause(SandboxId id) = 0;   // answers when every process is frozen
+  virtual Task<Result<>> pause(SandboxId id) = 0;  // answers when every process is frozen
   virtual Task<Result<>> resume(SandboxId id) = 0;
   virtual Task<Result<>> set_deadline(SandboxId id, std::uint64_t deadline_boot_nanos) = 0;
   virtual Task<Result<std::vector<Live>>> list() = 0;
