@@ -38,10 +38,12 @@ Result<std::vector<std::string>> layer_paths_of(const wire::CreateRequest& reque
 Result<> check(const wire::CreateRequest& request) {
   const auto& l = request.limits;
   auto refuse = [](const char* what) { return Error(Errc::invalid_argument, what, EINVAL); };
-  if (request.layer_count == 0 || request.layer_count > wire::kMaxLayers) return refuse("layer count");
-  if (l.memory_bytes < (1u << 20) || l.cpu_millis < 10 || l.pids < 2 || l.disk_bytes < (64u << 10) || l.disk_inodes < 16)
+  auto within = [](std::uint64_t value, std::uint64_t least, std::uint64_t most) { return value >= least && value <= most; };
+  if (!within(request.layer_count, 1, wire::kMaxLayers)) return refuse("layer count");
+  if (!within(l.memory_bytes, 1 << 20, 1ull << 40) || !within(l.cpu_millis, 10, 1'024'000) || !within(l.pids, 2, 32'768))
     return refuse("limits");
-  if (l.io_bytes_per_second == 0 || l.io_operations_per_second == 0) return refuse("io limits");
+  if (!within(l.disk_bytes, 64 << 10, 1ull << 44) || !within(l.disk_inodes, 16, 1ull << 32)) return refuse("disk limits");
+  if (!within(l.io_bytes_per_second, 1, 1ull << 40) || !within(l.io_operations_per_second, 1, 100'000'000)) return refuse("io limits");
   if (request.policy.user > UserMode::root || request.policy.syscalls > SyscallProfile::permissive ||
       request.policy.root > RootMode::writable)
     return refuse("policy");

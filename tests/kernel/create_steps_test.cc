@@ -78,6 +78,26 @@ TEST(CreateSteps, AnEntrypointThatDoesNotExistIsNamed) {
   EXPECT_EQ(traces_of(launcher.instance()), before);
 }
 
+TEST(CreateSteps, AbsurdLimitsAreRefusedByTheLauncherToo) {
+  NEED(kernel_test::need_root());
+  LaunchHarness launcher;
+  auto refused = [&](std::function<void(wire::CreateRequest&)> change) {
+    auto request = launcher.request(random_id_text());
+    change(request);
+    return launcher.create(request).failed == Step::validate;
+  };
+  EXPECT_TRUE(refused([](auto& r) { r.limits.memory_bytes = 0; }));
+  EXPECT_TRUE(refused([](auto& r) { r.limits.memory_bytes = ~0ull; }));
+  EXPECT_TRUE(refused([](auto& r) { r.limits.pids = 0; }));
+  EXPECT_TRUE(refused([](auto& r) { r.limits.cpu_millis = ~0u; }));
+  EXPECT_TRUE(refused([](auto& r) { r.limits.disk_bytes = ~0ull; }));
+  EXPECT_TRUE(refused([](auto& r) { r.limits.io_bytes_per_second = 0; }));
+  EXPECT_TRUE(refused([](auto& r) { r.layer_count = 0; }));
+  EXPECT_TRUE(refused([](auto& r) { r.layers[0].hex[3] = '/'; }));
+  EXPECT_TRUE(refused([](auto& r) { r.id.text[4] = '.'; }));
+  EXPECT_FALSE(refused([](auto&) {}));  // control
+}
+
 TEST(CreateSteps, AForeignGroupOfTheSameNameStopsTheCreateAndStays) {
   NEED(kernel_test::need_root());
   LaunchHarness launcher;
