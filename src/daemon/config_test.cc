@@ -308,6 +308,12 @@ TEST_F(ConfigTest, HelpAndDocsNameEveryKey) {
   }
 }
 
+TEST_F(ConfigTest, ThePageOfEveryKeyIsTheOneTheTableMakes) {
+  std::ifstream in(repository_file("docs/config.md"));
+  std::string page{std::istreambuf_iterator<char>(in), {}};
+  EXPECT_TRUE(page.ends_with(markdown())) << "put this at the end of docs/config.md:\n" << markdown();
+}
+
 TEST_F(ConfigTest, AMissingOrStrangeFileIsAClearError) {
   auto missing = load({.file = dir_ + "/none.yaml", .environment = {}, .flags = {}});
   ASSERT_FALSE(missing);
