@@ -70,7 +70,9 @@ def sandbox_processes(instance, blocks=None):
         uids = [int(uid) for uid in status["Uid"].split()]
         in_block = any(uid >= FIRST_ID and (uid - FIRST_ID) // IDS_PER_BLOCK in blocks for uid in uids)
         if in_block or owner_of(entry) == instance:
-            found.add(f"{entry} {status['Name'].strip()} {status['State'].strip()}")
+            # Running or asleep is the same process; only death makes a difference.
+            dead = " (dead)" if status["State"].strip().startswith("Z") else ""
+            found.add(f"{entry} {status['Name'].strip()}{dead}")
     return found
 
 
