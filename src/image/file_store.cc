@@ -145,8 +145,10 @@ Result<FileStore::Records> FileStore::read_records() const {
     if (!fd && fd.error().sys() == ENOENT) continue;  // removed since it was listed
     auto text = fd ? fs::read_to_end(fd->get(), kMaxRecord) : Result<std::string>(fd.error());
     auto image = text ? from_record(*text) : Result<Image>(text.error());
-    if (image) records.images.push_back(*std::move(image));
-    if (image) continue;
+    if (image) {
+      records.images.push_back(*std::move(image));
+      continue;
+    }
     records.complete = false;
     log::warn("image record cannot be read", {{"file", file}, {"error", image.error().what()}});
   }
