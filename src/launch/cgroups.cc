@@ -158,7 +158,9 @@ Result<> Cgroups::limit_v2(std::string_view id, const Limits& limits) {
   int parent = v2_.parent.get();
   auto set = [&](const char* file, const std::string& value) { return sys::write_at(parent, path_in(id, file).c_str(), value); };
   CHECK_OK(set("memory.max", cat(limits.memory_bytes)));
-  // No memory.high: without swap it cannot reclaim what a bomb allocates, it only makes the bomb take minutes to die.
+  // Just below the limit: file pages are written back before the kernel has to kill. Further below, a bomb that cannot be
+  // reclaimed would be slowed down for half a minute instead of dying.
+  CHECK_OK(set("memory.high", cat(limits.memory_bytes - limits.memory_bytes / 20)));
   if (::faccessat(parent, path_in(id, "memory.swap.max").c_str(), F_OK, 0) == 0) CHECK_OK(set("memory.swap.max", "0"));
   CHECK_OK(set("cpu.max", cat(cpu_quota_micros(limits), " ", kCpuPeriodMicros)));
   CHECK_OK(set("pids.max", cat(limits.pids)));
