@@ -204,10 +204,25 @@ TEST_F(AuditTest, AFullDiskRefusesTheRecordWholeAndPassesAgain) {
 }
 
 TEST_F(AuditTest, EverythingAcknowledgedSurvivesKillMinusNine) {
+  // A kill may cut the line that is being written; it was not acknowledged, and the numbers of the others still rise.
+  auto whole_records = [this] {
+    std::size_t count = 0;
+    std::size_t last = 0;
+    for (const auto& line : lines()) {
+      boost::system::error_code cut;
+      auto record = json::parse(line, cut);
+      if (cut) continue;
+      auto seq = record.at("seq").to_number<std::size_t>();
+      EXPECT_GT(seq, last);
+      last = seq;
+      count += record.at("action").as_string() == "a" ? 1 : 0;
+    }
+    return count;
+  };
   for (int round = 0; round < 10; ++round) {
     int pipe[2];
     ASSERT_EQ(::pipe2(pipe, O_CLOEXEC), 0);
-    auto before = lines().size();
+    auto before = whole_records();
     pid_t pid = ::fork();
     if (pid == 0) {
       auto log = Log::open(log_dir_);
@@ -225,9 +240,7 @@ TEST_F(AuditTest, EverythingAcknowledgedSurvivesKillMinusNine) {
     int status = 0;
     ::waitpid(pid, &status, 0);
     ASSERT_TRUE(WIFSIGNALED(status));
-    auto all = lines();
-    EXPECT_GE(all.size(), before + acknowledged);
-    for (std::size_t i = 0; i < all.size(); ++i) ASSERT_EQ(json::parse(all[i]).at("seq").to_number<std::size_t>(), i + 1);
+    EXPECT_GE(whole_records(), before + acknowledged);
   }
 }
 

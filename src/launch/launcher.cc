@@ -33,11 +33,15 @@ const Request* as(const Received& message) {
   return message.size >= sizeof(Request) ? reinterpret_cast<const Request*>(message.bytes) : nullptr;
 }
 
-// One launcher an instance: the lock is the proof, and falls with the process.
+// One launcher an instance: the lock is the proof, and falls with the process. A predecessor that was just killed may
+// have helpers that hold copies of it for a moment longer, so the lock is asked for more than once.
 Result<Fd> take_lock(const std::string& run_dir) {
   TRY(auto lock, sys::open_at(AT_FDCWD, (run_dir + "/lock").c_str(), O_RDWR | O_CREAT, 0600));
-  if (::flock(lock.get(), LOCK_EX | LOCK_NB) != 0)
-    return Error(Errc::conflict, "another launcher runs this instance").with_hint("stop it, or choose another --instance");
+  for (int tries = 0; ::flock(lock.get(), LOCK_EX | LOCK_NB) != 0; ++tries) {
+    if (tries == 200)
+      return Error(Errc::conflict, "another launcher runs this instance").with_hint("stop it, or choose another --instance");
+    ::usleep(10'000);
+  }
   return lock;
 }
 
