@@ -196,25 +196,32 @@ void Launcher::on_started(Sandbox& sandbox) {
   answer_create(sandbox);
 }
 
-void Launcher::read_report(Sandbox& sandbox) {
-  wire::ChildReport report{Step::exec, EPIPE};  // an end without a word: it died
-  bool whole = ::read(sandbox.report.get(), &report, sizeof report) == sizeof report;
+// What the new process says of itself; true when execd is ready. Only notes it down: the caller decides what follows.
+bool Launcher::take_report(Sandbox& sandbox) {
+  wire::ChildReport report;
+  if (::read(sandbox.report.get(), &report, sizeof report) != sizeof report) report = {Step::exec, EPIPE};  // it died without a word
   unwatch(sandbox.report.get());
   sandbox.report.reset();
-  if (sandbox.phase == Phase::dying) return;
-  if (!whole) report = {Step::exec, EPIPE};
-  if (sandbox.phase == Phase::live) {  // answered already; execd that fails after that ends the sandbox
-    if (report.step != Step::none) kill(sandbox, wire::Cause::unknown);
-    return;
+  if (sandbox.phase == Phase::making) {
+    sandbox.failed = report.step;
+    sandbox.failed_errno = report.sys;
+    if (report.step != Step::none) sandbox.failed_detail = cat(wire::name_of(report.step), ": ", std::strerror(report.sys));
   }
-  sandbox.failed = report.step;
-  sandbox.failed_errno = report.sys;
-  if (report.step == Step::none) {
-    sandbox.phase = Phase::live;
-    return answer_create(sandbox);
+  return report.step == Step::none;
+}
+
+void Launcher::on_report(Sandbox& sandbox) {
+  bool ready = take_report(sandbox);
+  switch (sandbox.phase) {
+    case Phase::dying: return;
+    case Phase::live:  // answered already; execd that fails after that ends the sandbox
+      if (!ready) kill(sandbox, wire::Cause::unknown);
+      return;
+    case Phase::making:
+      if (!ready) return kill(sandbox, wire::Cause::destroyed);
+      sandbox.phase = Phase::live;
+      return answer_create(sandbox);
   }
-  sandbox.failed_detail = cat(wire::name_of(report.step), ": ", std::strerror(report.sys));
-  kill(sandbox, wire::Cause::destroyed);
 }
 
 void Launcher::answer_create(Sandbox& sandbox) {

@@ -139,7 +139,7 @@ void Launcher::on_ready(int fd, const Watch& watch) {
     case Watched::timer: return run_due_chores();
     case Watched::helper: return reap_helper(fd);
     case Watched::report:
-      if (auto* sandbox = find(watch.id)) read_report(*sandbox);
+      if (auto* sandbox = find(watch.id)) on_report(*sandbox);
       return;
     case Watched::started:
       if (auto* sandbox = find(watch.id)) on_started(*sandbox);

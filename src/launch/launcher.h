@@ -115,7 +115,8 @@ class Launcher {
   // create.cc: the parent's half of the create list
   void create(const Pending& to, const wire::CreateRequest& request, Fd setup);
   Result<> begin_create(Sandbox& sandbox, const wire::CreateRequest& request, const Fd& setup);
-  void read_report(Sandbox& sandbox);
+  bool take_report(Sandbox& sandbox);
+  void on_report(Sandbox& sandbox);
   void on_started(Sandbox& sandbox);
   void answer_create(Sandbox& sandbox);
   void watch_helper(Fd pidfd);

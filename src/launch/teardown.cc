@@ -39,7 +39,12 @@ void Launcher::on_pid_exit(Sandbox& sandbox) {
     unwatch(sandbox.started.get());
     sandbox.started.reset();
   }
-  if (sandbox.report) read_report(sandbox);  // a failed step speaks through the pipe before its process ends
+  if (sandbox.report) take_report(sandbox);  // a failed step speaks through the pipe before its process ends
+  if (sandbox.create && sandbox.failed == wire::Step::none) {
+    sandbox.failed = wire::Step::exec;
+    sandbox.failed_errno = EPIPE;
+    sandbox.failed_detail = "execd ended at once";
+  }
   if (sandbox.phase != Phase::dying) {
     // It ended by itself. Only a process the launcher started itself tells how; an adopted one ends without a word.
     sandbox.phase = Phase::dying;
