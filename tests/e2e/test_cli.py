@@ -127,7 +127,8 @@ def test_an_ignored_hangup_stays_ignored(run):
 
 
 def test_a_second_interrupt_ends_a_command_that_ignores_the_first(run):
-    code = "import signal, time\nsignal.signal(2, lambda *_: print('once', flush=True))\nprint('ready', flush=True)\nwhile True: time.sleep(1)"
+    # os.write: print is not re-entrant, and the signal may come while the word before it is still being flushed.
+    code = "import os, signal, time\nsignal.signal(2, lambda *_: os.write(1, b'once\\n'))\nos.write(1, b'ready\\n')\nwhile True: time.sleep(1)"
     with subprocess.Popen([harness.PROGRAM, "run", "--", "python3", "-c", code], env=run.environment, stdout=subprocess.PIPE, start_new_session=True) as child:
         assert child.stdout.readline() == b"ready\n"
         child.send_signal(signal.SIGINT)
