@@ -155,8 +155,10 @@ class Daemon:
                 except subprocess.TimeoutExpired:
                     self.process.kill()
                     self.process.wait(15)
-            self.stop_launcher()
-            shutil.rmtree(self.directory, ignore_errors=True)
+            try:
+                self.stop_launcher()
+            finally:
+                shutil.rmtree(self.directory, ignore_errors=True)
 
     def stop_launcher(self):
         """With nobody to serve and nothing to hold, the launcher ends by itself."""
