@@ -7,66 +7,22 @@
 #include <cerrno>
 #include <cstring>
 
-#include "base/text.h"
+#include "sys/descriptor_message.h"
 
 namespace osb::launch {
-namespace {
-
-void take_descriptors(msghdr& message, Fd& first) {
-  for (cmsghdr* part = CMSG_FIRSTHDR(&message); part != nullptr; part = CMSG_NXTHDR(&message, part)) {
-    if (part->cmsg_level != SOL_SOCKET || part->cmsg_type != SCM_RIGHTS) continue;
-    std::size_t count = (part->cmsg_len - CMSG_LEN(0)) / sizeof(int);
-    for (std::size_t i = 0; i < count; ++i) {
-      int fd = -1;
-      std::memcpy(&fd, CMSG_DATA(part) + i * sizeof fd, sizeof fd);
-      Fd owned(fd);
-      if (!first) first = std::move(owned);
-    }
-  }
-}
-
-}  // namespace
 
 Result<bool> Channel::receive(Received& into) {
-  iovec part{into.bytes, sizeof into.bytes};
-  alignas(cmsghdr) char control[CMSG_SPACE(4 * sizeof(int))];
-  msghdr message{};
-  message.msg_iov = &part;
-  message.msg_iovlen = 1;
-  message.msg_control = control;
-  message.msg_controllen = sizeof control;
-  ssize_t n = -1;
-  do n = ::recvmsg(socket_.get(), &message, MSG_CMSG_CLOEXEC | MSG_DONTWAIT);
-  while (n < 0 && errno == EINTR);
+  auto n = sys::receive_with_descriptor(socket_.get(), into.bytes, sizeof into.bytes, MSG_DONTWAIT, into.descriptor);
   if (n < 0 && (errno == EAGAIN || errno == EWOULDBLOCK)) return false;
   if (n < 0) return Error::from_errno("recvmsg", errno, Errc::unavailable);
-  into.descriptor.reset();
-  take_descriptors(message, into.descriptor);
   if (n == 0) return Error(Errc::unavailable, "peer closed");
-  if (message.msg_flags & (MSG_TRUNC | MSG_CTRUNC)) return Error(Errc::invalid_argument, "message too long");
   into.size = static_cast<std::size_t>(n);
   return true;
 }
 
 Result<> Channel::send(const void* message, std::size_t size, int descriptor) {
-  iovec part{const_cast<void*>(message), size};
-  alignas(cmsghdr) char control[CMSG_SPACE(sizeof(int))] = {};
-  msghdr header{};
-  header.msg_iov = &part;
-  header.msg_iovlen = 1;
-  if (descriptor >= 0) {
-    header.msg_control = control;
-    header.msg_controllen = sizeof control;
-    cmsghdr* rights = CMSG_FIRSTHDR(&header);
-    rights->cmsg_level = SOL_SOCKET;
-    rights->cmsg_type = SCM_RIGHTS;
-    rights->cmsg_len = CMSG_LEN(sizeof descriptor);
-    std::memcpy(CMSG_DATA(rights), &descriptor, sizeof descriptor);
-  }
-  ssize_t n = -1;
-  do n = ::sendmsg(socket_.get(), &header, MSG_DONTWAIT | MSG_NOSIGNAL);
-  while (n < 0 && errno == EINTR);
-  if (n < 0) return Error::from_errno("sendmsg", errno, Errc::unavailable);
+  if (sys::send_with_descriptor(socket_.get(), message, size, descriptor) < 0)
+    return Error::from_errno("sendmsg", errno, Errc::unavailable);
   return Ok{};
 }
 

@@ -13,9 +13,9 @@
 
 #include <cerrno>
 #include <cstdio>
-#include <cstring>
 
 #include "base/text.h"
+#include "sys/descriptor_message.h"
 #include "sys/raw.h"
 
 extern char** environ;
@@ -121,25 +121,6 @@ int mount_disk(const char* template_path, const char* disks_dir) {
   return set ? raw::fsmount(fs.get(), MOUNT_ATTR_NOSUID | MOUNT_ATTR_NODEV) : -1;
 }
 
-// One int: 0 with the mount attached, or the errno that stopped it.
-void send_mount(int socket, int mount, int error) {
-  iovec part{&error, sizeof error};
-  alignas(cmsghdr) char control[CMSG_SPACE(sizeof(int))] = {};
-  msghdr message{};
-  message.msg_iov = &part;
-  message.msg_iovlen = 1;
-  if (mount >= 0) {
-    message.msg_control = control;
-    message.msg_controllen = sizeof control;
-    cmsghdr* rights = CMSG_FIRSTHDR(&message);
-    rights->cmsg_level = SOL_SOCKET;
-    rights->cmsg_type = SCM_RIGHTS;
-    rights->cmsg_len = CMSG_LEN(sizeof mount);
-    std::memcpy(CMSG_DATA(rights), &mount, sizeof mount);
-  }
-  ::sendmsg(socket, &message, MSG_NOSIGNAL);
-}
-
 }  // namespace
 
 Result<DiskHelper> start_disk_helper(const std::string& template_path, const std::string& disks_dir,
@@ -157,7 +138,9 @@ Result<DiskHelper> start_disk_helper(const std::string& template_path, const std
   if (child < 0) return Error::from_errno("clone disk helper", errno);
   if (child == 0) {
     int mount = leave_device_rules() ? mount_disk(template_path.c_str(), disks_dir.c_str()) : -1;
-    send_mount(theirs.get(), mount, mount < 0 ? errno : 0);
+    // One int: 0 with the mount attached, or the errno that stopped it.
+    int error = mount < 0 ? errno : 0;
+    sys::send_with_descriptor(theirs.get(), &error, sizeof error, mount);
     ::_exit(0);
   }
   helper.pidfd = Fd(pidfd);
@@ -168,19 +151,10 @@ int receive_mount(int socket) {
   pollfd ready{socket, POLLIN, 0};
   if (::poll(&ready, 1, 10'000) != 1) return errno = ETIMEDOUT, -1;
   int error = EIO;
-  iovec part{&error, sizeof error};
-  alignas(cmsghdr) char control[CMSG_SPACE(sizeof(int))] = {};
-  msghdr message{};
-  message.msg_iov = &part;
-  message.msg_iovlen = 1;
-  message.msg_control = control;
-  message.msg_controllen = sizeof control;
-  if (::recvmsg(socket, &message, MSG_CMSG_CLOEXEC) != sizeof error) return errno = EIO, -1;
-  cmsghdr* rights = CMSG_FIRSTHDR(&message);
-  if (error != 0 || rights == nullptr) return errno = error, -1;
-  int mount = -1;
-  std::memcpy(&mount, CMSG_DATA(rights), sizeof mount);
-  return mount;
+  Fd mount;
+  if (sys::receive_with_descriptor(socket, &error, sizeof error, 0, mount) != sizeof error) return errno = EIO, -1;
+  if (error != 0 || !mount) return errno = error, -1;
+  return mount.release();
 }
 
 }  // namespace osb::launch

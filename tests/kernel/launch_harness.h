@@ -29,6 +29,7 @@
 #include "base/text.h"
 #include "image/image.h"
 #include "model/launch_wire.h"
+#include "sys/descriptor_message.h"
 
 extern char** environ;
 
@@ -209,21 +210,7 @@ class LaunchHarness {
 
  private:
   void send(const void* message, std::size_t size, int descriptor = -1) {
-    iovec part{const_cast<void*>(message), size};
-    alignas(cmsghdr) char control[CMSG_SPACE(sizeof(int))] = {};
-    msghdr header{};
-    header.msg_iov = &part;
-    header.msg_iovlen = 1;
-    if (descriptor >= 0) {
-      header.msg_control = control;
-      header.msg_controllen = sizeof control;
-      cmsghdr* rights = CMSG_FIRSTHDR(&header);
-      rights->cmsg_level = SOL_SOCKET;
-      rights->cmsg_type = SCM_RIGHTS;
-      rights->cmsg_len = CMSG_LEN(sizeof descriptor);
-      std::memcpy(CMSG_DATA(rights), &descriptor, sizeof descriptor);
-    }
-    ::sendmsg(socket_.get(), &header, MSG_NOSIGNAL);
+    sys::send_with_descriptor(socket_.get(), message, size, descriptor);
   }
 
   // Reads until a message of this kind comes; others are events nobody asked for here.
@@ -235,21 +222,9 @@ class LaunchHarness {
       pollfd ready{socket_.get(), POLLIN, 0};
       if (left <= 0 || ::poll(&ready, 1, static_cast<int>(left)) <= 0) return false;
       alignas(8) char buffer[wire::kMaxMessage];
-      iovec part{buffer, sizeof buffer};
-      alignas(cmsghdr) char control[CMSG_SPACE(sizeof(int))] = {};
-      msghdr header{};
-      header.msg_iov = &part;
-      header.msg_iovlen = 1;
-      header.msg_control = control;
-      header.msg_controllen = sizeof control;
-      auto n = ::recvmsg(socket_.get(), &header, MSG_CMSG_CLOEXEC);
-      if (n <= 0) return false;
       Fd received;
-      if (cmsghdr* rights = CMSG_FIRSTHDR(&header)) {
-        int fd = -1;
-        std::memcpy(&fd, CMSG_DATA(rights), sizeof fd);
-        received = Fd(fd);
-      }
+      auto n = sys::receive_with_descriptor(socket_.get(), buffer, sizeof buffer, 0, received);
+      if (n <= 0) return false;
       wire::Head head;
       std::memcpy(&head, buffer, sizeof head);
       if (head.op != op) continue;

@@ -13,6 +13,7 @@
 
 #include "base/log.h"
 #include "base/text.h"
+#include "sys/descriptor_message.h"
 #include "sys/raw.h"
 
 extern char** environ;
@@ -129,21 +130,7 @@ Task<Result<LaunchAnswer>> LaunchClient::ask(std::string message, int descriptor
   if (!socket_) co_return Error(Errc::unavailable, "the launcher is being restarted").with_hint("try again in a moment");
   std::uint64_t seq = next_seq_++;
   std::memcpy(message.data() + offsetof(wire::Head, seq), &seq, sizeof seq);
-  iovec part{message.data(), message.size()};
-  alignas(cmsghdr) char control[CMSG_SPACE(sizeof(int))] = {};
-  msghdr header{};
-  header.msg_iov = &part;
-  header.msg_iovlen = 1;
-  if (descriptor >= 0) {
-    header.msg_control = control;
-    header.msg_controllen = sizeof control;
-    cmsghdr* rights = CMSG_FIRSTHDR(&header);
-    rights->cmsg_level = SOL_SOCKET;
-    rights->cmsg_type = SCM_RIGHTS;
-    rights->cmsg_len = CMSG_LEN(sizeof descriptor);
-    std::memcpy(CMSG_DATA(rights), &descriptor, sizeof descriptor);
-  }
-  if (::sendmsg(socket_->native_handle(), &header, MSG_DONTWAIT | MSG_NOSIGNAL) < 0) {
+  if (sys::send_with_descriptor(socket_->native_handle(), message.data(), message.size(), descriptor) < 0) {
     bool full = errno == EAGAIN || errno == EWOULDBLOCK;
     co_return Error::from_errno(full ? "the launcher is overloaded" : "the launcher is gone", errno,
                                 full ? Errc::exhausted : Errc::unavailable);
@@ -160,23 +147,10 @@ Task<Result<LaunchAnswer>> LaunchClient::ask(std::string message, int descriptor
 Result<> LaunchClient::read_ready() {
   for (;;) {
     alignas(8) char buffer[wire::kMaxMessage];
-    iovec part{buffer, sizeof buffer};
-    alignas(cmsghdr) char control[CMSG_SPACE(sizeof(int))] = {};
-    msghdr header{};
-    header.msg_iov = &part;
-    header.msg_iovlen = 1;
-    header.msg_control = control;
-    header.msg_controllen = sizeof control;
-    auto n = ::recvmsg(socket_->native_handle(), &header, MSG_CMSG_CLOEXEC | MSG_DONTWAIT);
-    if (n < 0 && errno == EINTR) continue;
+    Fd descriptor;
+    auto n = sys::receive_with_descriptor(socket_->native_handle(), buffer, sizeof buffer, MSG_DONTWAIT, descriptor);
     if (n < 0 && (errno == EAGAIN || errno == EWOULDBLOCK)) return Ok{};
     if (n <= 0) return Error(Errc::unavailable, "the launcher closed the connection");
-    Fd descriptor;
-    if (cmsghdr* rights = CMSG_FIRSTHDR(&header); rights != nullptr && rights->cmsg_type == SCM_RIGHTS) {
-      int fd = -1;
-      std::memcpy(&fd, CMSG_DATA(rights), sizeof fd);
-      descriptor = Fd(fd);
-    }
     take(std::string(buffer, static_cast<std::size_t>(n)), std::move(descriptor));
   }
 }

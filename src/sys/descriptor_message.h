@@ -1,0 +1,18 @@
+// One message with at most one descriptor, over a unix socket. No heap: also runs after clone.
+#pragma once
+#include <sys/types.h>
+
+#include <cstddef>
+
+#include "base/fd.h"
+
+namespace osb::sys {
+
+// sendmsg(2), never waiting and never raising SIGPIPE; `descriptor` -1 = none. The kernel's value, or -1 with errno.
+ssize_t send_with_descriptor(int socket, const void* bytes, std::size_t size, int descriptor);
+
+// recvmsg(2) with `flags`. The first descriptor goes to `descriptor`, close-on-exec; others are closed unseen. EMSGSIZE when
+// the message or its descriptors did not fit.
+ssize_t receive_with_descriptor(int socket, void* bytes, std::size_t size, int flags, Fd& descriptor);
+
+}  // namespace osb::sys
