@@ -114,7 +114,7 @@ function(osb_static_program name room)
     target_link_libraries(${name} PRIVATE ${BOOST_JSON_A} ${BOOST_CONTAINER_A})
   endif()
   # Templates leave many functions with the same bytes; one copy of each is enough.
-  target_link_options(${name} PRIVATE -static -s -Wl,--icf=all)
+  target_link_options(${name} PRIVATE -static -s -Wl,--icf=safe)
 endfunction()
 
 # One test program a room from the *_test.cc beside its code, one for tests/kernel (needs root and a real kernel).
