@@ -3,6 +3,7 @@
 #include <errno.h>
 #include <linux/capability.h>
 #include <signal.h>
+#include <sys/ioctl.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
 
@@ -140,6 +141,7 @@ void restore_open_files(const ChildPlan& plan) {
   if (!keep_only(plan.capabilities)) return void(failed(image, ChildStep::capabilities));
   // Before the directory: nothing of execd's is open when a path is followed.
   if (!take_descriptors(plan)) return void(failed(image, ChildStep::descriptors));
+  if (plan.terminal && ::ioctl(0, TIOCSCTTY, 0) != 0) return void(failed(image, ChildStep::terminal));
   bool inside = enter_directory(plan.cwd.c_str()) || (plan.cwd_may_be_missing && enter_directory("/"));
   if (!inside) return void(failed(image, ChildStep::cwd));
   execute(image);
@@ -157,6 +159,7 @@ const char* name_of(ChildStep step) {
     case ChildStep::uid: return "uid";
     case ChildStep::capabilities: return "capabilities";
     case ChildStep::descriptors: return "descriptors";
+    case ChildStep::terminal: return "terminal";
     case ChildStep::cwd: return "cwd";
     case ChildStep::exec: return "exec";
   }

@@ -14,6 +14,9 @@ namespace {
 
 constexpr std::string_view kProtocol = "osb-exec/1";
 constexpr std::size_t kReadBytes = 32 * 1024;
+// What the kernel may still hold of a terminal whose program has ended; it cannot be asked how much that is.
+constexpr std::size_t kTerminalRest = 64 * 1024;
+constexpr std::string_view kEndOfInput = "\x04";  // what a terminal takes for it
 // How often a client that cannot take part (its input is stuck) is asked whether it is still there.
 constexpr auto kProbeEvery = std::chrono::seconds(3);
 
@@ -49,8 +52,14 @@ Task<void> write_input(Conversation& talk, std::string_view bytes) {
 
 Task<void> obey(Conversation& talk, Frame frame) {
   if (frame.type == FrameType::input) co_await write_input(talk, frame.payload);
-  if (frame.type == FrameType::input_end) talk.process->input().reset();
-  if (frame.type == FrameType::signal) talk.process->signal_group(static_cast<unsigned char>(frame.payload[0]));
+  Process& process = *talk.process;
+  bool terminal = process.has_terminal();
+  if (frame.type == FrameType::input_end && terminal) co_await write_input(talk, kEndOfInput);
+  if (frame.type == FrameType::input_end && !terminal) process.input().reset();
+  if (frame.type == FrameType::resize) process.resize(frame.size());
+  if (frame.type != FrameType::signal) co_return;
+  int signal = static_cast<unsigned char>(frame.payload[0]);
+  terminal ? process.signal_terminal(signal) : process.signal_group(signal);
 }
 
 // Until the client hangs up; then everything the program started ends with it.
@@ -110,7 +119,7 @@ Task<void> speak(Conversation& talk) {
       continue;
     }
     closing = true;
-    left[0] = process.out().available();
+    left[0] = process.has_terminal() ? kTerminalRest : process.out().available();
     left[1] = process.err().available();
     if (left[0] > 0) process.out().expect_bytes();
     if (left[1] > 0) process.err().expect_bytes();
@@ -142,6 +151,7 @@ Task<void> converse(Sandbox& sandbox, std::shared_ptr<Process> process, http::Re
     co_await listening.stop();
   }
   process->input().reset();
+  if (process->has_terminal()) co_return process->close_terminal();
   if (process->out().is_open() || process->err().is_open()) drain_in_background(sandbox, std::move(process));
 }
 
@@ -157,6 +167,7 @@ Task<void> end_without_program(http::Responder& responder, Error error) {
 }
 
 Task<void> refuse(http::Responder& responder, Error error) {
+  if (error.kind() == Errc::unsupported) co_return co_await reply_error(responder, 501, "NOT_SUPPORTED", error.what());
   if (error.kind() == Errc::exhausted || error.kind() == Errc::internal)
     co_return co_await reply_error(responder, error.kind() == Errc::exhausted ? 429 : 500, "RUNTIME_ERROR", error.what());
   co_await reply_bad_request(responder, std::move(error));

@@ -12,10 +12,11 @@ std::size_t length_at(std::string_view head) {
 }
 
 const char* problem_with(std::uint8_t type, std::size_t length) {
-  if (type > static_cast<std::uint8_t>(FrameType::signal)) return "unknown frame type";
+  if (type > static_cast<std::uint8_t>(FrameType::resize)) return "unknown frame type";
   if (length > kMaxFramePayload) return "frame longer than 65536 bytes";
   if (type == static_cast<std::uint8_t>(FrameType::input_end) && length != 0) return "end of input carries bytes";
   if (type == static_cast<std::uint8_t>(FrameType::signal) && length != 1) return "a signal is one byte";
+  if (type == static_cast<std::uint8_t>(FrameType::resize) && length != 4) return "a window size is four bytes";
   return nullptr;
 }
 
@@ -42,6 +43,13 @@ std::string ending_json(const ExitStatus& status) {
     append_json_string(out, advice);
   }
   return out += "}";
+}
+
+WindowSize Frame::size() const {
+  auto number = [this](std::size_t i) {
+    return static_cast<std::uint16_t>(static_cast<unsigned char>(payload[i]) << 8 | static_cast<unsigned char>(payload[i + 1]));
+  };
+  return {.cols = number(0), .rows = number(2)};
 }
 
 void FrameDecoder::feed(std::string_view bytes) {

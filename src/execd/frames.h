@@ -7,6 +7,7 @@
 
 #include "base/result.h"
 #include "execd/exit_status.h"
+#include "execd/pty/device.h"
 
 namespace osb::execd {
 
@@ -17,6 +18,7 @@ enum class FrameType : std::uint8_t {
   input = 0,
   input_end = 1,
   signal = 2,
+  resize = 3,  // of the terminal: columns and rows, two bytes each, big-endian
   output = 10,
   error_output = 11,
   end = 12,
@@ -31,10 +33,11 @@ std::string ending_json(const ExitStatus& status);
 struct Frame {
   FrameType type{};
   std::string_view payload;  // lives until the next feed()
+  WindowSize size() const;   // of a resize
 };
 
 // Frames from the client. A type that clients do not send, a length past the maximum, a signal of another size than
-// one byte or an end that carries bytes is an error that ends the conversation.
+// one byte, a resize of another than four or an end that carries bytes is an error that ends the conversation.
 class FrameDecoder {
  public:
   void feed(std::string_view bytes);

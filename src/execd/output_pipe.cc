@@ -5,7 +5,8 @@
 
 namespace osb::execd {
 
-void OutputPipe::open(Executor executor, Fd read_end, std::function<void()> on_ready) {
+void OutputPipe::open(Executor executor, Fd read_end, std::function<void()> on_ready, bool in_pieces) {
+  in_pieces_ = in_pieces;
   on_ready_ = std::make_shared<std::function<void()>>(std::move(on_ready));
   descriptor_.emplace(executor, read_end.release());
   watch();
@@ -26,11 +27,14 @@ void OutputPipe::watch() {
 
 std::size_t OutputPipe::read(std::span<char> into) {
   // A read of nothing would look like the end.
-  while (descriptor_ && ready_ && !into.empty()) {
-    ssize_t n = ::read(descriptor_->native_handle(), into.data(), into.size());
+  std::size_t got = 0;
+  while (descriptor_ && ready_ && got < into.size()) {
+    ssize_t n = ::read(descriptor_->native_handle(), into.data() + got, into.size() - got);
     if (n > 0) {
-      if (static_cast<std::size_t>(n) < into.size()) watch();
-      return static_cast<std::size_t>(n);
+      got += static_cast<std::size_t>(n);
+      if (in_pieces_) continue;
+      if (got < into.size()) watch();
+      break;
     }
     if (n < 0 && errno == EINTR) continue;
     if (n < 0 && errno == EAGAIN)
@@ -38,7 +42,7 @@ std::size_t OutputPipe::read(std::span<char> into) {
     else
       close();
   }
-  return 0;
+  return got;
 }
 
 std::size_t OutputPipe::available() const {

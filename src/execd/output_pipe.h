@@ -15,7 +15,8 @@ namespace osb::execd {
 class OutputPipe {
  public:
   // `read_end` is non-blocking. `on_ready` runs on the I/O thread; what it captures lives until the pipe is closed.
-  void open(Executor executor, Fd read_end, std::function<void()> on_ready);
+  // `in_pieces`: a short read does not mean that there is no more (a terminal gives 4 KiB at a time).
+  void open(Executor executor, Fd read_end, std::function<void()> on_ready, bool in_pieces = false);
   bool is_open() const { return descriptor_.has_value(); }
   // Bytes read; 0 when there is nothing now, or ever (then the pipe is closed).
   std::size_t read(std::span<char> into);
@@ -23,6 +24,7 @@ class OutputPipe {
   // Bytes are known to be there: the next read looks without waiting to be told.
   void expect_bytes() { ready_ = true; }
   void close();
+  int handle() { return descriptor_ ? descriptor_->native_handle() : -1; }  // for ioctl(2); -1 when closed
 
  private:
   void watch();
@@ -31,6 +33,7 @@ class OutputPipe {
   std::shared_ptr<std::function<void()>> on_ready_;  // also held by a watch that has not fired
   bool ready_ = false;
   bool watching_ = false;
+  bool in_pieces_ = false;
 };
 
 // 64 KiB that every reader shares: valid until the next co_await.

@@ -20,6 +20,18 @@ void Process::signal_group(int signal) {
   if (running()) ::kill(-root_.leader, signal);
 }
 
+void Process::signal_terminal(int signal) {
+  if (!running()) return;
+  bool reached = signal_foreground(out_.handle(), signal);
+  if (!reached || (signal != SIGINT && signal != SIGQUIT)) signal_group(signal);
+}
+
+void Process::close_terminal() {
+  out_.close();
+  input_.reset();
+  terminal_.reset();
+}
+
 void Process::kill_all() { kill_tree(root_); }
 
 void Process::arm(Clock::duration after, bool is_timeout) {

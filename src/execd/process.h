@@ -12,9 +12,11 @@
 
 #include "async/task.h"
 #include "base/clock.h"
+#include "base/fd.h"
 #include "execd/exit_status.h"
 #include "execd/output_pipe.h"
 #include "execd/process_tree.h"
+#include "execd/pty/device.h"
 
 namespace osb::execd {
 
@@ -44,6 +46,14 @@ class Process : public std::enable_shared_from_this<Process> {
 
   std::optional<asio::posix::basic_stream_descriptor<Executor>>& input() { return input_; }
 
+  // Of a program with a terminal: out() and input() are the two directions of one, err() was never made.
+  bool has_terminal() const { return static_cast<bool>(terminal_); }
+  void resize(WindowSize size) { resize_terminal(out_.handle(), size); }
+  // As a key typed there: to the foreground group; signals that end a session also to the leader's.
+  void signal_terminal(int signal);
+  // After the end: what still holds the other side is hung up on.
+  void close_terminal();
+
   void signal_group(int signal);
   void kill_all();  // the whole tree, at once; only while it runs, or its leader's number may be somebody else's
   // SIGTERM to the group now, the whole tree after `grace` or when the leader has gone.
@@ -65,6 +75,8 @@ class Process : public std::enable_shared_from_this<Process> {
   OutputPipe out_;
   OutputPipe err_;
   std::optional<asio::posix::basic_stream_descriptor<Executor>> input_;
+  // The program's side, held open while it runs: a program that closes all of its own and opens /dev/tty again is not over.
+  Fd terminal_;
   std::list<Timer*> waiting_for_end_;
   std::optional<ExitStatus> end_;
   std::optional<std::uint64_t> oom_kills_before_;

@@ -65,6 +65,7 @@ struct Processes::Pipes {
   Pipe in;
   Pipe out;
   Pipe err;
+  TerminalEnds terminal;
 };
 
 Processes::Processes(Executor executor, bool native, bool keep_caps, Fd oom_counter)
@@ -84,6 +85,7 @@ std::optional<std::uint64_t> Processes::oom_kills() const {
 
 Result<> Processes::open_pipes(const StartRequest& request, Pipes& pipes) const {
   if (request.inherit_stdio) return Ok{};
+  if (request.terminal) return open_terminal_for(request, pipes);
   if (request.with_stdin) {
     TRY(pipes.in, make_pipe());
     make_non_blocking(pipes.in.write);
@@ -93,6 +95,15 @@ Result<> Processes::open_pipes(const StartRequest& request, Pipes& pipes) const 
   if (request.merge_output) return Ok{};
   TRY(pipes.err, make_pipe());
   make_non_blocking(pipes.err.read);
+  return Ok{};
+}
+
+// Both directions of the master are separate descriptors, so that each can be waited for and closed on its own.
+Result<> Processes::open_terminal_for(const StartRequest& request, Pipes& pipes) const {
+  TRY(pipes.terminal, open_terminal(*request.terminal, request.who ? &request.who->uid : nullptr));
+  pipes.in.write.reset(::fcntl(pipes.terminal.master.get(), F_DUPFD_CLOEXEC, 0));
+  if (!pipes.in.write) return Error::from_errno("open a terminal", errno, Errc::exhausted);
+  pipes.out.read = std::move(pipes.terminal.master);
   return Ok{};
 }
 
@@ -107,6 +118,11 @@ ChildPlan Processes::plan_for(const StartRequest& request, const Pipes& pipes) {
   if (request.who) plan.who = &*request.who;
   if (native_) plan.capabilities = keep_caps_ && request.who && request.who->uid == 0 ? Capabilities::root_mode : Capabilities::none;
   if (request.inherit_stdio) return plan;
+  if (request.terminal) {
+    plan.in = plan.out = plan.err = pipes.terminal.slave.get();
+    plan.terminal = true;
+    return plan;
+  }
   plan.in = request.with_stdin ? pipes.in.read.get() : null_.get();
   plan.out = pipes.out.write.get();
   plan.err = request.merge_output ? plan.out : pipes.err.write.get();
@@ -125,9 +141,10 @@ Result<std::shared_ptr<Process>> Processes::start(const StartRequest& request) {
   process->oom_kills_before_ = kills_before;
   running_.emplace(child.pid, process);
   auto wake = [process] { process->wake(); };
-  if (pipes.out.read) process->out_.open(executor_, std::move(pipes.out.read), wake);
+  if (pipes.out.read) process->out_.open(executor_, std::move(pipes.out.read), wake, request.terminal.has_value());
   if (pipes.err.read) process->err_.open(executor_, std::move(pipes.err.read), wake);
   if (pipes.in.write) process->input_.emplace(executor_, pipes.in.write.release());
+  process->terminal_ = std::move(pipes.terminal.slave);
   if (request.timeout) process->limit(*request.timeout);
   return process;
 }

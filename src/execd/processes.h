@@ -17,6 +17,7 @@
 #include "execd/child.h"
 #include "execd/process.h"
 #include "execd/process_tree.h"
+#include "execd/pty/device.h"
 
 namespace osb::execd {
 
@@ -27,8 +28,9 @@ struct StartRequest {
   bool cwd_may_be_missing = false;
   std::optional<Identity> who;
   bool with_stdin = false;
-  bool merge_output = false;   // stderr into the same pipe as stdout
-  bool inherit_stdio = false;  // execd's own descriptors instead of pipes
+  bool merge_output = false;           // stderr into the same pipe as stdout
+  bool inherit_stdio = false;          // execd's own descriptors instead of pipes
+  std::optional<WindowSize> terminal;  // one terminal instead of pipes: input(), out() and resize() are its
   std::optional<std::chrono::milliseconds> timeout;
 };
 
@@ -48,6 +50,7 @@ class Processes {
  private:
   struct Pipes;
   Result<> open_pipes(const StartRequest& request, Pipes& pipes) const;
+  Result<> open_terminal_for(const StartRequest& request, Pipes& pipes) const;
   ChildPlan plan_for(const StartRequest& request, const Pipes& pipes);
 
   Executor executor_;

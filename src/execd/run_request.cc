@@ -26,6 +26,23 @@ Result<> read_common(RunRequest& request, const boost::json::object& object, std
   return Ok{};
 }
 
+Result<std::uint16_t> side_of(const boost::json::object& size, std::string_view name, std::uint16_t usual) {
+  TRY(auto number, number_member(size, name));
+  if (!number) return usual;
+  if (*number < 1 || *number > 0xFFFF) return invalid(cat("\"tty.", name, "\" must be from 1 to 65535"), "tty");
+  return static_cast<std::uint16_t>(*number);
+}
+
+Result<std::optional<WindowSize>> terminal_member(const boost::json::object& object) {
+  const auto* value = object.if_contains("tty");
+  if (!value || value->is_null()) return std::optional<WindowSize>();
+  if (!value->is_object()) return Error(Errc::malformed, "\"tty\" must be an object with \"cols\" and \"rows\"").at("tty");
+  WindowSize size;
+  TRY(size.cols, side_of(value->get_object(), "cols", size.cols));
+  TRY(size.rows, side_of(value->get_object(), "rows", size.rows));
+  return std::optional(size);
+}
+
 Result<> check_word(const std::string& word, std::string_view field) {
   if (word.find('\0') != std::string::npos) return invalid(cat("\"", field, "\" contains a zero byte"), field);
   if (word.size() > kMaxCommandBytes)
@@ -79,6 +96,7 @@ Result<RunRequest> parse_exec_request(std::string_view body) {
   if (request.argv.empty() || request.argv.front().empty()) return invalid("\"argv\" must name a program", "argv");
   for (const std::string& word : request.argv) CHECK_OK(check_word(word, "argv"));
   TRY(request.with_stdin, flag_member(object, "stdin"));
+  TRY(request.terminal, terminal_member(object));
   CHECK_OK(read_common(request, object, "env", "timeout_ms"));
   return request;
 }
@@ -95,6 +113,9 @@ Result<StartRequest> prepare(const Setup& setup, RunRequest request) {
   start.attempts = shell ? attempts_for_command(request.command, start.env) : attempts_for_argv(std::move(request.argv), start.env);
   start.timeout = request.timeout;
   start.with_stdin = request.with_stdin;
+  start.terminal = request.terminal;
+  // Programs that draw ask TERM what their terminal can do; every client of today draws like an xterm.
+  if (start.terminal) start.env.try_emplace("TERM", "xterm-256color");
   return start;
 }
 

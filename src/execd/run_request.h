@@ -22,6 +22,7 @@ struct RunRequest {
   std::optional<std::chrono::milliseconds> timeout;
   bool background = false;
   bool with_stdin = false;
+  std::optional<WindowSize> terminal;
 };
 
 inline constexpr std::size_t kMaxCommandBytes = 128 * 1024 - 1;  // what one argument of execve(2) may hold
