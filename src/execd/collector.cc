@@ -10,24 +10,24 @@ constexpr std::size_t kMaxDrains = 256;
 
 // Feeds both pipes to `use` until they are closed.
 template <class Use>
-Task<void> read_to_the_end(std::shared_ptr<Process> process, Use use) {
+Task<void> read_to_the_end(std::shared_ptr<OutputSource> source, Use use) {
   int reads = 0;
-  while (process->out().is_open() || process->err().is_open()) {
+  while (source->has_open_pipe()) {
     bool any = false;
-    for (OutputPipe* pipe : {&process->out(), &process->err()}) {
+    for (OutputPipe* pipe : {&source->out(), &source->err()}) {
       std::size_t n = pipe->read(scratch());
       use(std::string_view(scratch().data(), n));
       any = any || n > 0;
     }
     if (any && ++reads % kReadsInARow == 0) co_await give_way();
-    if (any || (!process->out().is_open() && !process->err().is_open())) continue;
-    co_await process->activity(Process::Clock::time_point::max());
+    if (any || !source->has_open_pipe()) continue;
+    co_await source->activity(OutputSource::Clock::time_point::max());
   }
 }
 
-Task<void> drain(std::shared_ptr<Process> process) {
+Task<void> drain(std::shared_ptr<OutputSource> source) {
   auto drop = [](std::string_view) {};
-  co_await read_to_the_end(std::move(process), drop);
+  co_await read_to_the_end(std::move(source), drop);
 }
 
 }  // namespace
@@ -49,12 +49,12 @@ Task<void> collect(std::shared_ptr<Command> command) {
   co_await read_to_the_end(std::move(process), keep);
 }
 
-void drain_in_background(Sandbox& sandbox, std::shared_ptr<Process> process) {
-  process->out().expect_bytes();
-  process->err().expect_bytes();
-  if (sandbox.tasks.size() < kMaxDrains + Commands::kMaxRunning) return sandbox.tasks.spawn("drain", drain(std::move(process)));
-  process->out().close();
-  process->err().close();
+void drain_in_background(Sandbox& sandbox, std::shared_ptr<OutputSource> source) {
+  source->out().expect_bytes();
+  source->err().expect_bytes();
+  if (sandbox.tasks.size() < kMaxDrains + Commands::kMaxRunning) return sandbox.tasks.spawn("drain", drain(std::move(source)));
+  source->out().close();
+  source->err().close();
 }
 
 }  // namespace osb::execd

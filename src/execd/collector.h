@@ -13,7 +13,7 @@ Task<void> collect_into(std::shared_ptr<Process> process, Ring& ring);
 
 // Reads and drops the rest, so that a program whose reader is gone, or one left running by a command that has ended,
 // is not killed for writing. At most 256 at a time; beyond that the pipes are closed.
-void drain_in_background(Sandbox& sandbox, std::shared_ptr<Process> process);
+void drain_in_background(Sandbox& sandbox, std::shared_ptr<OutputSource> source);
 
 // Lets everything else that is ready run first.
 Task<void> give_way();

@@ -1,42 +1,55 @@
 #include "execd/command_routes.h"
 
-#include "base/id.h"
 #include "base/text.h"
 #include "execd/collector.h"
-#include "execd/event_stream.h"
 #include "execd/events.h"
 #include "execd/replies.h"
 #include "execd/run_request.h"
+#include "execd/runs/follow.h"
+#include "execd/runs/relay.h"
 
 namespace osb::execd {
 namespace {
 
+// A command that is over by then is answered whole, in one write, instead of waking everybody on the way three times.
+constexpr auto kShortCommand = std::chrono::milliseconds(2);
 constexpr auto kInterruptGrace = std::chrono::seconds(3);
 constexpr auto kInterruptPatience = std::chrono::seconds(10);
 
 bool callers_mistake(const Error& error) { return error.field() == "cwd" || error.field() == "uid" || error.field() == "envs"; }
 
-Task<void> stream_events(http::Responder& responder, std::string events) {
-  auto headers = event_stream_headers();
-  auto sent = co_await responder.begin(200, std::move(headers), events);
-  if (sent) sent = co_await responder.end();
-}
-
 // A command that could not be started still has an id and a stream, as the protocol wants it.
-Task<void> stream_start_failure(http::Responder& responder, Error error) {
+void keep_start_failure(runs::Run& run, const Error& error) {
   Cause cause = error.kind() == Errc::not_found ? Cause::not_found : Cause::not_started;
   std::string batch;
-  events::append_init(batch, random_hex(16));
-  events::append_start_error(batch, error.what(), cause);
-  co_await stream_events(responder, std::move(batch));
+  events::append_init(batch, run.next_seq(), run.id(), run.id());
+  events::append_start_error(batch, run.next_seq(), error.what(), cause);
+  run.finish(batch);
 }
 
-Task<void> stream_background(Sandbox& sandbox, std::shared_ptr<Command> command, http::Responder& responder) {
+void keep_background_start(runs::Run& run) {
   std::string batch;
-  events::append_init(batch, command->id);
-  events::append_complete(batch, 0);
-  sandbox.tasks.spawn("collect", collect(std::move(command)));
-  co_await stream_events(responder, std::move(batch));
+  events::append_init(batch, run.next_seq(), run.id(), run.id());
+  events::append_complete(batch, run.next_seq(), 0);
+  run.finish(batch);
+}
+
+void append_ending(std::string& batch, runs::Run& run, const Process& process) {
+  const ExitStatus& status = *process.end();
+  if (failed(status)) return events::append_error(batch, run.next_seq(), status);
+  events::append_complete(batch, run.next_seq(), process.elapsed_millis());
+}
+
+// From the command's first event to its terminal one, whoever reads them: as soon as its leader has ended and what it
+// wrote is out.
+Task<void> produce(Sandbox& sandbox, std::shared_ptr<Process> process, std::shared_ptr<runs::Run> run) {
+  std::string batch;
+  events::append_init(batch, run->next_seq(), run->id(), run->id());
+  co_await process->wait_end(kShortCommand);
+  co_await runs::relay_output(*process, *run, batch);
+  append_ending(batch, *run, *process);
+  run->finish(batch);
+  if (process->has_open_pipe()) drain_in_background(sandbox, std::move(process));
 }
 
 void append_member(std::string& out, std::string_view name, std::string_view text) {
@@ -72,6 +85,9 @@ std::string query_value(const http::Request& request, std::string_view name) {
 Task<void> run_command(Sandbox& sandbox, http::Request& request, http::Responder& responder) {
   auto body = co_await request.body->read_all(kMaxBody);
   if (!body) co_return co_await reply_bad_request(responder, std::move(body).error());
+  runs::Key key;
+  bool answered = co_await runs::answer_repeated(sandbox, request, responder, *body, key);
+  if (answered) co_return;
   auto asked = parse_command_request(*body);
   if (!asked) co_return co_await reply_bad_request(responder, std::move(asked).error());
   std::string content = asked->command;
@@ -83,10 +99,19 @@ Task<void> run_command(Sandbox& sandbox, http::Request& request, http::Responder
   start->merge_output = background;
   auto process = sandbox.processes.start(*start);
   if (!process && callers_mistake(process.error())) co_return co_await reply_bad_request(responder, std::move(process).error());
-  if (!process) co_return co_await stream_start_failure(responder, std::move(process).error());
-  auto command = sandbox.commands.add(content, *std::move(process), background);
-  if (background) co_return co_await stream_background(sandbox, std::move(command), responder);
-  co_await stream_command(sandbox, std::move(command), responder);
+  auto run = sandbox.runs.add(std::move(key));
+  if (!process) {
+    keep_start_failure(*run, process.error());
+    co_return void(co_await runs::follow(std::move(run), responder));
+  }
+  auto command = sandbox.commands.add(run->id(), content, *process, background);
+  if (background) {
+    keep_background_start(*run);
+    sandbox.tasks.spawn("collect", collect(std::move(command)));
+  } else {
+    sandbox.tasks.spawn("command", produce(sandbox, *std::move(process), run));
+  }
+  co_await runs::follow(std::move(run), responder);
 }
 
 Task<void> interrupt_command(Sandbox& sandbox, http::Request& request, http::Responder& responder) {

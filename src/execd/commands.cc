@@ -2,8 +2,6 @@
 
 #include <algorithm>
 
-#include "base/id.h"
-
 namespace osb::execd {
 namespace {
 
@@ -30,13 +28,13 @@ void Command::catch_up() {
   }
 }
 
-std::shared_ptr<Command> Commands::add(std::string_view content, std::shared_ptr<Process> process, bool background) {
+std::shared_ptr<Command> Commands::add(std::string id, std::string_view content, std::shared_ptr<Process> process, bool background) {
   forget_old();
   auto command = std::make_shared<Command>();
-  command->id = random_hex(16);
+  command->id = std::move(id);
   command->content = shorten(content);
   command->process = std::move(process);
-  if (background) command->output = std::make_unique<Ring>(kRingBytes, this);
+  if (background) command->output = std::make_unique<Ring>(kRingBytes, &budget_);
   commands_.push_back(command);
   return command;
 }
@@ -62,22 +60,14 @@ void Commands::forget_old() {
   });
 }
 
-Ring* Commands::oldest_ended_ring(const Ring& asker) {
+bool Commands::release_oldest(const void* asker) {
   for (const auto& command : commands_) {
     Ring* ring = command->output.get();
-    if (ring && ring != &asker && ring->memory() > 0 && !command->process->running()) return ring;
-  }
-  return nullptr;
-}
-
-bool Commands::take(std::size_t bytes, const Ring& asker) {
-  while (ring_bytes_ + bytes > kAllRingsBytes) {
-    Ring* ring = oldest_ended_ring(asker);
-    if (!ring) return false;
+    if (!ring || ring == asker || ring->memory() == 0 || command->process->running()) continue;
     ring->release();
+    return true;
   }
-  ring_bytes_ += bytes;
-  return true;
+  return false;
 }
 
 }  // namespace osb::execd

@@ -1,13 +1,15 @@
 // Commands: what clients can still ask about by id. Running ones, and the last that have ended.
 //
 // Bounded in number (256 running, 256 ended) and in time (an hour after the end); what is too old goes when somebody
-// looks, so nothing ticks while the sandbox is idle. The output kept for background commands shares 8 MiB.
+// looks, so nothing ticks while the sandbox is idle. The output kept for background commands shares its memory with what is
+// kept of runs (output_budget.h).
 #pragma once
 #include <memory>
 #include <string>
 #include <string_view>
 #include <vector>
 
+#include "execd/output_budget.h"
 #include "execd/process.h"
 #include "execd/ring.h"
 
@@ -25,27 +27,26 @@ struct Command {
   void keep(std::string_view bytes);
 };
 
-class Commands final : public RingBudget {
+class Commands final : public OutputKeeper {
  public:
   static constexpr std::size_t kMaxRunning = 256;
   static constexpr std::size_t kMaxEnded = 256;
   static constexpr std::int64_t kKeepNanos = 3600LL * 1'000'000'000;
   static constexpr std::size_t kMaxContent = 4096;
   static constexpr std::size_t kRingBytes = 1024 * 1024;
-  static constexpr std::size_t kAllRingsBytes = 8 * 1024 * 1024;
 
-  std::shared_ptr<Command> add(std::string_view content, std::shared_ptr<Process> process, bool background);
+  explicit Commands(OutputBudget& budget) : budget_(budget) { budget_.add(*this); }
+
+  std::shared_ptr<Command> add(std::string id, std::string_view content, std::shared_ptr<Process> process, bool background);
   std::shared_ptr<Command> find(std::string_view id);
   std::size_t size() const { return commands_.size(); }
 
-  bool take(std::size_t bytes, const Ring& asker) override;
-  void give(std::size_t bytes) override { ring_bytes_ -= bytes; }
+  bool release_oldest(const void* asker) override;
 
  private:
   void forget_old();
-  Ring* oldest_ended_ring(const Ring& asker);
 
-  std::size_t ring_bytes_ = 0;
+  OutputBudget& budget_;
   std::vector<std::shared_ptr<Command>> commands_;  // oldest first
 };
 

@@ -6,13 +6,17 @@
 namespace osb::execd::events {
 namespace {
 
-void finish(std::string& out) {
+void finish(std::string& out, std::uint64_t seq = 0) {
+  if (seq != 0) {
+    out += ",\"seq\":";
+    append(out, seq);
+  }
   out += ",\"timestamp\":";
   append(out, wall_now_millis());
   out += "}\n\n";
 }
 
-void append_error_event(std::string& out, std::string_view value, std::string_view trace, const ExitStatus& status) {
+void append_error_event(std::string& out, std::uint64_t seq, std::string_view value, std::string_view trace, const ExitStatus& status) {
   out += R"({"type":"error","error":{"ename":"CommandExecError","evalue":)";
   append_json_string(out, value);
   out += ",\"traceback\":[";
@@ -23,15 +27,17 @@ void append_error_event(std::string& out, std::string_view value, std::string_vi
     out += ",\"advice\":";
     append_json_string(out, advice);
   }
-  finish(out);
+  finish(out, seq);
 }
 
 }  // namespace
 
-void append_init(std::string& out, std::string_view id) {
+void append_init(std::string& out, std::uint64_t seq, std::string_view text, std::string_view run_id) {
   out += R"({"type":"init","text":)";
-  append_json_string(out, id);
-  finish(out);
+  append_json_string(out, text);
+  out += ",\"run_id\":";
+  append_json_string(out, run_id);
+  finish(out, seq);
 }
 
 void append_ping(std::string& out) {
@@ -39,24 +45,32 @@ void append_ping(std::string& out) {
   finish(out);
 }
 
-void append_output(std::string& out, std::string_view type, std::string_view text) {
+void append_output(std::string& out, std::uint64_t seq, std::string_view type, std::string_view text) {
   out += R"({"type":")";
   out += type;
   out += R"(","text":)";
   append_json_string(out, text);
-  finish(out);
+  finish(out, seq);
 }
 
-void append_complete(std::string& out, std::int64_t execution_millis) {
+void append_complete(std::string& out, std::uint64_t seq, std::int64_t execution_millis) {
   out += R"({"type":"execution_complete","execution_time":)";
   append(out, execution_millis);
-  finish(out);
+  finish(out, seq);
 }
 
-void append_error(std::string& out, const ExitStatus& status) { append_error_event(out, cat(wire_code(status)), describe(status), status); }
+void append_error(std::string& out, std::uint64_t seq, const ExitStatus& status) {
+  append_error_event(out, seq, cat(wire_code(status)), describe(status), status);
+}
 
-void append_start_error(std::string& out, std::string_view reason, Cause cause) {
-  append_error_event(out, reason, reason, ExitStatus{.cause = cause});
+void append_start_error(std::string& out, std::uint64_t seq, std::string_view reason, Cause cause) {
+  append_error_event(out, seq, reason, reason, ExitStatus{.cause = cause});
+}
+
+void append_truncated(std::string& out, std::uint64_t missed) {
+  out += R"({"type":"truncated","missed":)";
+  append(out, missed);
+  finish(out);
 }
 
 }  // namespace osb::execd::events

@@ -1,4 +1,6 @@
-// The event stream of commands: one JSON object on one line of plain ASCII, then an empty line. No "data:" prefix.
+// The event stream of runs: one JSON object on one line of plain ASCII, then an empty line. No "data:" prefix.
+//
+// Every event but a ping carries its number in the run (runs/run.h), so that a client can read on from the last it has.
 #pragma once
 #include <cstdint>
 #include <string>
@@ -8,12 +10,15 @@
 
 namespace osb::execd::events {
 
-void append_init(std::string& out, std::string_view id);
+// `text`: what clients take for the execution's id; `run_id`: what the run is found by.
+void append_init(std::string& out, std::uint64_t seq, std::string_view text, std::string_view run_id);
 void append_ping(std::string& out);
-void append_output(std::string& out, std::string_view type, std::string_view text);  // type: "stdout" or "stderr"
-void append_complete(std::string& out, std::int64_t execution_millis);
-void append_error(std::string& out, const ExitStatus& status);
+void append_output(std::string& out, std::uint64_t seq, std::string_view type, std::string_view text);  // "stdout" or "stderr"
+void append_complete(std::string& out, std::uint64_t seq, std::int64_t execution_millis);
+void append_error(std::string& out, std::uint64_t seq, const ExitStatus& status);
 // A command that never ran: `reason` stands where the exit code would.
-void append_start_error(std::string& out, std::string_view reason, Cause cause);
+void append_start_error(std::string& out, std::uint64_t seq, std::string_view reason, Cause cause);
+// Not part of the run: its reader is told that `missed` events are no longer kept.
+void append_truncated(std::string& out, std::uint64_t missed);
 
 }  // namespace osb::execd::events

@@ -21,31 +21,34 @@ boost::json::object only_event(const std::string& text) {
 
 TEST(Events, AreOneLineOfPlainJsonAndAnEmptyLine) {
   std::string out;
-  events::append_init(out, "6f1d0c0a4b0d4f0e9a52a0c3b8e1f7d2");
+  events::append_init(out, 1, "6f1d0c0a4b0d4f0e9a52a0c3b8e1f7d2", "00112233445566778899aabbccddeeff");
   auto init = only_event(out);
   EXPECT_EQ(init.at("type"), "init");
   EXPECT_EQ(init.at("text"), "6f1d0c0a4b0d4f0e9a52a0c3b8e1f7d2");
+  EXPECT_EQ(init.at("run_id"), "00112233445566778899aabbccddeeff");
+  EXPECT_EQ(init.at("seq"), 1);
   out.clear();
   events::append_ping(out);
+  EXPECT_FALSE(only_event(out).contains("seq"));
   EXPECT_EQ(only_event(out).at("text"), "pong");
 }
 
 TEST(Events, EscapeWhatLineReadersStumbleOver) {
   std::string out;
-  events::append_output(out, "stdout", "caf\xc3\xa9 \xe2\x80\xa8 \xc2\x85 \xff \"q\" \\ \x1b[0m");
+  events::append_output(out, 7, "stdout", "caf\xc3\xa9 \xe2\x80\xa8 \xc2\x85 \xff \"q\" \\ \x1b[0m");
   auto event = only_event(out);
   EXPECT_EQ(event.at("text"), "caf\xc3\xa9 \xe2\x80\xa8 \xc2\x85 \xef\xbf\xbd \"q\" \\ \x1b[0m");
 }
 
 TEST(Events, CompletionAlwaysHasATime) {
   std::string out;
-  events::append_complete(out, 0);
+  events::append_complete(out, 1, 0);
   EXPECT_EQ(only_event(out).at("execution_time"), 0);
 }
 
 TEST(Events, ErrorsCarryCodeCauseAndAdvice) {
   std::string out;
-  events::append_error(out, {.cause = Cause::not_found, .code = 127});
+  events::append_error(out, 1, {.cause = Cause::not_found, .code = 127});
   auto event = only_event(out);
   EXPECT_EQ(event.at("error").at("ename"), "CommandExecError");
   EXPECT_EQ(event.at("error").at("evalue"), "127");

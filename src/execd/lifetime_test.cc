@@ -213,7 +213,7 @@ TEST_F(LifetimeTest, AllLogsTogetherAreBounded) {
     ids.push_back(start_in_background("head -c 1500000 /dev/zero | tr '\\0' x; echo"));
     ASSERT_TRUE(eventually([&] { return ended(ids.back()); }));
   }
-  EXPECT_LT(memory_of_daemon(), before + Commands::kAllRingsBytes + kGrowth);
+  EXPECT_LT(memory_of_daemon(), before + OutputBudget::kAllBytes + kGrowth);
   EXPECT_EQ(logs(ids.front()).body, "[truncated 1500001 bytes]\n") << "the oldest gave way";
   EXPECT_EQ(cursor_of(logs(ids.front())), "1500001");
   EXPECT_GT(logs(ids.back()).body.size(), 500'000u) << "the newest is whole";

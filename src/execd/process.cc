@@ -7,14 +7,9 @@
 namespace osb::execd {
 
 Process::Process(Executor executor, Processes& owner, TreeRoot root, std::int64_t started_nanos)
-    : owner_(owner), root_(root), activity_(executor), killer_(executor), started_nanos_(started_nanos) {}
+    : OutputSource(executor), owner_(owner), root_(root), killer_(executor), started_nanos_(started_nanos) {}
 
 std::int64_t Process::elapsed_millis() const { return ((end_ ? ended_nanos_ : boot_now_nanos()) - started_nanos_) / 1'000'000; }
-
-Task<void> Process::activity(Clock::time_point until) {
-  activity_.expires_at(until);
-  co_await activity_.async_wait(nothrow);
-}
 
 void Process::signal_group(int signal) {
   if (running()) ::kill(-root_.leader, signal);

@@ -14,7 +14,7 @@
 #include "base/clock.h"
 #include "base/fd.h"
 #include "execd/exit_status.h"
-#include "execd/output_pipe.h"
+#include "execd/output_source.h"
 #include "execd/process_tree.h"
 #include "execd/pty/device.h"
 
@@ -22,27 +22,18 @@ namespace osb::execd {
 
 class Processes;
 
-class Process : public std::enable_shared_from_this<Process> {
+class Process : public OutputSource, public std::enable_shared_from_this<Process> {
  public:
-  using Clock = std::chrono::steady_clock;
-
   // `started_nanos`: CLOCK_BOOTTIME just before the program was asked for.
   Process(Executor executor, Processes& owner, TreeRoot root, std::int64_t started_nanos);
 
   pid_t pid() const { return root_.leader; }
-  bool running() const { return !end_; }
+  bool running() const override { return !end_; }
   const std::optional<ExitStatus>& end() const { return end_; }
   WallTime started_at() const { return started_at_; }
   WallTime ended_at() const { return ended_at_; }
   std::int64_t ended_nanos() const { return ended_nanos_; }  // CLOCK_BOOTTIME
   std::int64_t elapsed_millis() const;                       // up to the end, or up to now
-
-  // One consumer reads both; a closed pipe has been read to its end or was never made.
-  OutputPipe& out() { return out_; }
-  OutputPipe& err() { return err_; }
-  // Returns when a pipe that had nothing may have something, when the program ends, or at `until`.
-  Task<void> activity(Clock::time_point until);
-  void wake() { activity_.cancel(); }
 
   std::optional<asio::posix::basic_stream_descriptor<Executor>>& input() { return input_; }
 
@@ -70,10 +61,7 @@ class Process : public std::enable_shared_from_this<Process> {
 
   Processes& owner_;
   TreeRoot root_;
-  Timer activity_;
   Timer killer_;
-  OutputPipe out_;
-  OutputPipe err_;
   std::optional<asio::posix::basic_stream_descriptor<Executor>> input_;
   // The program's side, held open while it runs: a program that closes all of its own and opens /dev/tty again is not over.
   Fd terminal_;

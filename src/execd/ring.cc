@@ -32,7 +32,7 @@ void Ring::make_room(std::size_t wanted) {
   // Half of what was asked for is tried before giving up, so that a tight budget still grows a ring.
   for (; capacity > bytes_.size(); capacity /= 2) {
     std::size_t more = capacity - bytes_.size();
-    bool granted = budget_ && budget_->take(more, *this);
+    bool granted = budget_ && budget_->take(more, this);
     if (granted) charged_ += more;
     if (granted || !budget_ || capacity <= kSmallest) return grow(capacity);
   }

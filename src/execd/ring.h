@@ -11,13 +11,11 @@
 
 namespace osb::execd {
 
-class Ring;
-
 class RingBudget {
  public:
   virtual ~RingBudget() = default;
-  // May empty other rings to make room, never `asker` itself.
-  virtual bool take(std::size_t bytes, const Ring& asker) = 0;
+  // May empty others to make room, never `asker` itself.
+  virtual bool take(std::size_t bytes, const void* asker) = 0;
   virtual void give(std::size_t bytes) = 0;
 };
 

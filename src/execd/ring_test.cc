@@ -10,7 +10,7 @@ namespace {
 class Budget : public RingBudget {
  public:
   explicit Budget(std::size_t limit) : limit_(limit) {}
-  bool take(std::size_t bytes, const Ring&) override {
+  bool take(std::size_t bytes, const void*) override {
     if (used + bytes > limit_) return false;
     used += bytes;
     return true;

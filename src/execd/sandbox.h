@@ -6,6 +6,7 @@
 #include "execd/commands.h"
 #include "execd/processes.h"
 #include "execd/ring.h"
+#include "execd/runs/runs.h"
 #include "execd/setup.h"
 
 namespace osb::execd {
@@ -14,10 +15,16 @@ inline constexpr std::size_t kEntrypointRing = 64 * 1024;
 
 struct Sandbox {
   Sandbox(Executor executor, Setup set_up, Fd oom_counter)
-      : setup(std::move(set_up)), processes(executor, setup.native, setup.keep_caps, std::move(oom_counter)), tasks(executor) {}
+      : setup(std::move(set_up)),
+        processes(executor, setup.native, setup.keep_caps, std::move(oom_counter)),
+        runs(executor, output_budget),
+        commands(output_budget),
+        tasks(executor) {}
 
   Setup setup;
   Processes processes;
+  OutputBudget output_budget;
+  runs::Runs runs;  // before commands: what it keeps gives way first
   Commands commands;
   TaskGroup tasks;  // output that goes on after the request that started it
   Ring entrypoint_output{kEntrypointRing, nullptr};

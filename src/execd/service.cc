@@ -5,6 +5,7 @@
 #include "execd/exec_route.h"
 #include "execd/proxy_route.h"
 #include "execd/replies.h"
+#include "execd/runs/routes.h"
 
 namespace osb::execd {
 namespace {
@@ -48,6 +49,7 @@ void add_routes(http::Router& routes, Sandbox& sandbox) {
              [&s](Request& q, Responder& r, const Params& p) { return command_logs(s, param(p, "id"), q, r); });
   routes.add("POST", "/osb/v1/exec", [&s](Request& q, Responder& r, const Params&) { return run_exec(s, q, r); });
   routes.add("GET", "/osb/v1/entrypoint/logs", [&s](Request& q, Responder& r, const Params&) { return entrypoint_logs(s, q, r); });
+  add_run_routes(routes, sandbox);
   routes.add("*", "/proxy/{port}/{rest*}", [](Request& q, Responder& r, const Params& p) { return proxy(param(p, "port"), q, r); });
   routes.add("*", "/proxy/{port}", [](Request& q, Responder& r, const Params& p) { return proxy(param(p, "port"), q, r); });
 }
