@@ -26,7 +26,7 @@ Result<Found> find_command(std::span<const std::string> words);
 
 // ---- the rows, one file each -------------------------------------------------------------------------------
 extern const CommandSpec kRun, kCreate, kList, kInspect, kExec, kLogs, kPause, kResume, kRenew, kKill;
-extern const CommandSpec kImageList, kImageImport, kImageRemove;
+extern const CommandSpec kImageList, kImageImport, kImageBuild, kImageRemove;
 extern const CommandSpec kServe, kDaemonStart, kDaemonStop, kDaemonStatus;
 extern const CommandSpec kDoctor, kConfigCheck, kCompletion, kVersion, kHelp;
 

@@ -15,6 +15,7 @@ std::string_view operand_source(Operand operand) {
   switch (operand) {
     case Operand::sandbox: return "opensandbox ls -q -a 2>/dev/null";
     case Operand::image: return "opensandbox image ls -q 2>/dev/null";
+    case Operand::recipe: return "opensandbox image build --list 2>/dev/null";
     case Operand::shell: return "echo bash zsh fish";
     case Operand::command:
     case Operand::none:

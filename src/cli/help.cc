@@ -18,7 +18,7 @@ struct Section {
 
 constexpr std::array<const CommandSpec*, 10> kSandboxes{&kRun,  &kExec,  &kCreate, &kList,  &kInspect,
                                                         &kLogs, &kPause, &kResume, &kRenew, &kKill};
-constexpr std::array<const CommandSpec*, 3> kImages{&kImageList, &kImageImport, &kImageRemove};
+constexpr std::array<const CommandSpec*, 4> kImages{&kImageList, &kImageImport, &kImageBuild, &kImageRemove};
 constexpr std::array<const CommandSpec*, 4> kDaemon{&kServe, &kDaemonStart, &kDaemonStop, &kDaemonStatus};
 constexpr std::array<const CommandSpec*, 5> kOthers{&kDoctor, &kConfigCheck, &kCompletion, &kVersion, &kHelp};
 constexpr std::array kSections{Section{"Sandboxes", kSandboxes}, Section{"Images", kImages}, Section{"Daemon", kDaemon},

@@ -63,8 +63,9 @@ std::uint64_t number_of(const json::object& object, std::string_view key) {
                                                        : 0;
 }
 
-Result<json::object> import_archive(const Args& args, const std::string& path, const std::string& name) {
+Result<json::object> import_archive(const Args& args, const std::string& path, const std::string& name, int interrupt) {
   TRY(auto api, find_daemon(args));
+  api.interrupted_by(interrupt);
   TRY(auto key, key_for(args, api.address()));
   json::object body{{"path", path}};
   if (!name.empty()) body["name"] = name;
