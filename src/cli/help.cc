@@ -16,8 +16,8 @@ struct Section {
   std::span<const CommandSpec* const> rows;
 };
 
-constexpr std::array<const CommandSpec*, 10> kSandboxes{&kRun,  &kExec,  &kCreate, &kList,  &kInspect,
-                                                        &kLogs, &kPause, &kResume, &kRenew, &kKill};
+constexpr std::array<const CommandSpec*, 12> kSandboxes{&kRun,   &kExec, &kCreate, &kList,   &kInspect, &kLogs,
+                                                        &kStats, &kTop,  &kPause,  &kResume, &kRenew,   &kKill};
 constexpr std::array<const CommandSpec*, 4> kImages{&kImageList, &kImageImport, &kImageBuild, &kImageRemove};
 constexpr std::array<const CommandSpec*, 4> kDaemon{&kServe, &kDaemonStart, &kDaemonStop, &kDaemonStatus};
 constexpr std::array<const CommandSpec*, 5> kOthers{&kDoctor, &kConfigCheck, &kCompletion, &kVersion, &kHelp};

@@ -4,6 +4,7 @@
 
 #include "async/task_group.h"
 #include "execd/commands.h"
+#include "execd/metrics/gauge.h"
 #include "execd/processes.h"
 #include "execd/ring.h"
 #include "execd/runs/runs.h"
@@ -28,6 +29,7 @@ struct Sandbox {
   Commands commands;
   TaskGroup tasks;  // output that goes on after the request that started it
   Ring entrypoint_output{kEntrypointRing, nullptr};
+  metrics::Gauge gauge;
 };
 
 }  // namespace osb::execd

@@ -3,6 +3,7 @@
 #include "base/text.h"
 #include "execd/command_routes.h"
 #include "execd/exec_route.h"
+#include "execd/metrics/routes.h"
 #include "execd/proxy_route.h"
 #include "execd/replies.h"
 #include "execd/runs/routes.h"
@@ -70,7 +71,10 @@ void strip_own_proxy_path(Request& request) {
   request.target = request.query.empty() ? request.path : cat(request.path, "?", request.query);
 }
 
-Service::Service(Sandbox& sandbox) : sandbox_(sandbox) { add_routes(routes_, sandbox); }
+Service::Service(Sandbox& sandbox) : sandbox_(sandbox) {
+  add_routes(routes_, sandbox);
+  add_metrics_routes(routes_, sandbox);
+}
 
 bool Service::admits(const Request& request) const {
   const std::string& token = sandbox_.setup.access_token;

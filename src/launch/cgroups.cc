@@ -55,6 +55,9 @@ std::string path_in(std::string_view id, std::string_view file) { return cat(id,
 constexpr std::uint64_t kCpuPeriodMicros = 100'000;
 constexpr std::uint64_t cpu_quota_micros(const Limits& limits) { return limits.cpu_millis * kCpuPeriodMicros / 1000; }
 
+// The first word of a kernel file as a number; "max" and a file that is not there are 0.
+std::uint64_t number_in(std::string_view text) { return parse_int<std::uint64_t>(text.substr(0, text.find_first_of(" \n"))).value_or(0); }
+
 Result<Fd> make_parent(const Fd& root, const std::string& name) {
   CHECK_OK(sys::make_dir_at(root.get(), name.c_str(), 0755));
   return sys::open_at(root.get(), name.c_str(), O_RDONLY | O_DIRECTORY);
@@ -132,6 +135,11 @@ Result<> Cgroups::open_v1(const std::vector<std::pair<std::string, std::string>>
     v1_.push_back({needed, std::move(root), std::move(parent)});
   }
   return Ok{};
+}
+
+std::string Cgroups::text_of(const Hierarchy& hierarchy, std::string_view id, const char* file) {
+  auto content = sys::read_at(hierarchy.parent.get(), path_in(id, file).c_str());
+  return content ? *std::move(content) : std::string();
 }
 
 Cgroups::Hierarchy* Cgroups::find(std::string_view controller) {
@@ -259,30 +267,36 @@ Result<> Cgroups::remove(std::string_view id) {
 
 CgroupUsage Cgroups::usage(std::string_view id) {
   CgroupUsage usage;
-  auto text = [&](const Hierarchy& h, const char* file) {
-    auto content = sys::read_at(h.parent.get(), path_in(id, file).c_str());
-    return content ? *std::move(content) : std::string();
-  };
-  auto number = [&](const Hierarchy& h, const char* file) {
-    auto content = text(h, file);
-    return parse_int<std::uint64_t>(split(content, '\n')[0]).value_or(0);
-  };
-  usage.cpu_nanos = sys::value_of(text(v2_, "cpu.stat"), "usage_usec") * 1000;
-  if (on_v2_) {
-    usage.memory_bytes = number(v2_, "memory.current");
-    usage.memory_peak_bytes = number(v2_, "memory.peak");
-    usage.memory_limit_bytes = number(v2_, "memory.max");
-    usage.pids = number(v2_, "pids.current");
-    usage.oom_kills = sys::value_of(text(v2_, "memory.events"), "oom_kill");
-    return usage;
-  }
-  auto& memory = *find("memory");
-  usage.memory_bytes = number(memory, "memory.usage_in_bytes");
-  usage.memory_peak_bytes = number(memory, "memory.max_usage_in_bytes");
-  usage.memory_limit_bytes = number(memory, "memory.limit_in_bytes");
-  usage.pids = number(*find("pids"), "pids.current");
-  usage.oom_kills = sys::value_of(text(memory, "memory.oom_control"), "oom_kill");
+  usage.cpu_nanos = sys::value_of(text_of(v2_, id, "cpu.stat"), "usage_usec") * 1000;
+  on_v2_ ? read_v2(id, usage) : read_v1(id, usage);
   return usage;
+}
+
+void Cgroups::read_v2(std::string_view id, CgroupUsage& usage) {
+  usage.cpu_throttled_nanos = sys::value_of(text_of(v2_, id, "cpu.stat"), "throttled_usec") * 1000;
+  usage.cpu_limit_millis = number_in(text_of(v2_, id, "cpu.max")) * 1000 / kCpuPeriodMicros;
+  usage.memory_bytes = number_in(text_of(v2_, id, "memory.current"));
+  usage.memory_peak_bytes = number_in(text_of(v2_, id, "memory.peak"));
+  usage.memory_limit_bytes = number_in(text_of(v2_, id, "memory.max"));
+  usage.memory_reclaimable_bytes = sys::value_of(text_of(v2_, id, "memory.stat"), "inactive_file");
+  usage.pids = number_in(text_of(v2_, id, "pids.current"));
+  usage.pids_limit = number_in(text_of(v2_, id, "pids.max"));
+  usage.oom_kills = sys::value_of(text_of(v2_, id, "memory.events"), "oom_kill");
+}
+
+void Cgroups::read_v1(std::string_view id, CgroupUsage& usage) {
+  auto& memory = *find("memory");
+  auto& cpu = *find("cpu");
+  auto& pids = *find("pids");
+  usage.cpu_throttled_nanos = sys::value_of(text_of(cpu, id, "cpu.stat"), "throttled_time");
+  usage.cpu_limit_millis = number_in(text_of(cpu, id, "cpu.cfs_quota_us")) * 1000 / kCpuPeriodMicros;
+  usage.memory_bytes = number_in(text_of(memory, id, "memory.usage_in_bytes"));
+  usage.memory_peak_bytes = number_in(text_of(memory, id, "memory.max_usage_in_bytes"));
+  usage.memory_limit_bytes = number_in(text_of(memory, id, "memory.limit_in_bytes"));
+  usage.memory_reclaimable_bytes = sys::value_of(text_of(memory, id, "memory.stat"), "total_inactive_file");
+  usage.pids = number_in(text_of(pids, id, "pids.current"));
+  usage.pids_limit = number_in(text_of(pids, id, "pids.max"));
+  usage.oom_kills = sys::value_of(text_of(memory, id, "memory.oom_control"), "oom_kill");
 }
 
 std::vector<std::int32_t> Cgroups::pids(std::string_view id) {

@@ -17,10 +17,14 @@ namespace osb::launch {
 
 struct CgroupUsage {
   std::uint64_t cpu_nanos = 0;
+  std::uint64_t cpu_throttled_nanos = 0;
+  std::uint64_t cpu_limit_millis = 0;
   std::uint64_t memory_bytes = 0;
   std::uint64_t memory_peak_bytes = 0;
   std::uint64_t memory_limit_bytes = 0;
+  std::uint64_t memory_reclaimable_bytes = 0;  // file pages nobody used lately
   std::uint64_t pids = 0;
+  std::uint64_t pids_limit = 0;
   std::uint64_t oom_kills = 0;
 };
 
@@ -68,7 +72,10 @@ class Cgroups {
   Result<> open_v2();
   Result<> limit_v1(std::string_view id, const Limits& limits);
   Result<> limit_v2(std::string_view id, const Limits& limits);
+  void read_v1(std::string_view id, CgroupUsage& usage);
+  void read_v2(std::string_view id, CgroupUsage& usage);
   Hierarchy* find(std::string_view controller);
+  static std::string text_of(const Hierarchy& hierarchy, std::string_view id, const char* file);  // empty when it cannot be read
 
   std::string name_;
   bool on_v2_ = false;

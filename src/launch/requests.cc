@@ -5,6 +5,7 @@
 
 #include "base/clock.h"
 #include "launch/launcher.h"
+#include "launch/measure.h"
 #include "launch/namespaces.h"
 
 namespace osb::launch {
@@ -81,14 +82,24 @@ void Launcher::list(const Pending& to, const wire::ListRequest& request) {
 
 void Launcher::usage(const Pending& to, Sandbox& sandbox) {
   auto now = groups_.usage(sandbox.id);
+  auto store = store_of(sandbox.pid);
+  auto network = network_of(sandbox.pid);
   wire::UsageReply answer;
   answer.head.seq = to.seq;
   answer.cpu_nanos = now.cpu_nanos;
+  answer.cpu_throttled_nanos = now.cpu_throttled_nanos;
+  answer.cpu_limit_millis = now.cpu_limit_millis;
   answer.memory_bytes = now.memory_bytes;
   answer.memory_peak_bytes = now.memory_peak_bytes;
   answer.memory_limit_bytes = now.memory_limit_bytes;
+  answer.memory_reclaimable_bytes = now.memory_reclaimable_bytes;
   answer.pids = now.pids;
+  answer.pids_limit = now.pids_limit;
   answer.oom_kills = now.oom_kills;
+  answer.disk_bytes = store.total_bytes - store.free_bytes;
+  answer.disk_limit_bytes = store.total_bytes;
+  answer.network_received_bytes = network.received_bytes;
+  answer.network_sent_bytes = network.sent_bytes;
   reply(to, &answer, sizeof answer);
 }
 

@@ -25,6 +25,7 @@ class FakeRuntime : public runtime::Runtime {
   explicit FakeRuntime(asio::io_context& io) : io_(io) {
     capabilities_.name = "fake";
     capabilities_.pause = capabilities_.limits_disk = capabilities_.network_isolation = capabilities_.survives_serve_restart = true;
+    capabilities_.measures = true;
   }
 
   // ---- what a test does to it: `op` is create, destroy, pause, resume, set_deadline, list or usage -----------------
@@ -100,7 +101,13 @@ class FakeRuntime : public runtime::Runtime {
     if (auto begun = co_await begin("usage", id.text()); !begun) co_return std::move(begun).error();
     auto found = sandboxes.find(id.text());
     if (found == sandboxes.end()) co_return unknown(id);
-    co_return runtime::Usage{1'000'000, 1 << 20, 2 << 20, found->second.spec.limits.memory_bytes, 1};
+    runtime::Usage usage;
+    usage.cpu_nanos = 1'000'000;
+    usage.memory_bytes = 1 << 20;
+    usage.memory_peak_bytes = 2 << 20;
+    usage.memory_limit_bytes = found->second.spec.limits.memory_bytes;
+    usage.pids = 1;
+    co_return usage;
   }
 
   http::Target execd(const SandboxId&) const override { return execd_target; }

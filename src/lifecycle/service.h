@@ -20,6 +20,7 @@
 #include "base/result.h"
 #include "image/image.h"
 #include "lifecycle/boot_timer.h"
+#include "lifecycle/measure.h"
 #include "lifecycle/table.h"
 #include "model/caller.h"
 #include "model/sandbox.h"
@@ -68,6 +69,9 @@ class Service {
   Task<Result<WallTime>> renew(SandboxId id, WallTime expires_at, Caller caller);
   // nullopt value = remove the key.
   Result<Sandbox> patch_metadata(const SandboxId& id, const std::map<std::string, std::optional<std::string>>& patch, const Caller& caller);
+
+  // What a sandbox that has processes uses now. No ownership check: get() or a token comes first.
+  Task<Result<Measure>> measure(SandboxId id);
 
   // For the proxy: no ownership check (the route has its own token), only existence and state.
   Result<Sandbox> find(const SandboxId& id) const;

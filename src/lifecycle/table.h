@@ -20,11 +20,19 @@ constexpr bool is_finished(State state) { return state == State::terminated || s
 // Why an entry is on its way out. Such an entry is invisible and nobody starts anything new with it.
 enum class Leaving : std::uint8_t { no, deleted, expired };
 
+// Where the processor time stood when it was last read; the rate of use is the difference to it.
+struct CpuMark {
+  std::int64_t boot_nanos = 0;  // 0 = never read
+  std::uint64_t cpu_nanos = 0;
+  double percent = 0;
+};
+
 struct Entry {
   Sandbox sandbox;
   std::string image_name = {};  // what the reference resolved to
   std::string image_digest = {};
   Leaving leaving = Leaving::no;
+  CpuMark cpu_mark = {};
   std::int64_t expire_not_before = 0;  // boot time; set when the runtime could not remove it at its deadline
 };
 

@@ -4,6 +4,7 @@
 // Requests carry `seq`; the reply repeats it. Events come unasked with seq 0. Several requests may be under way.
 // All integers are host order (both ends are one machine); structs are trivially copyable and padded by hand.
 #pragma once
+#include <cstddef>
 #include <cstdint>
 #include <type_traits>
 
@@ -26,7 +27,7 @@ enum class Op : std::uint32_t {
   dial,          // SandboxRequest -> StatusReply + one descriptor: a TCP socket in the sandbox's network
   set_deadline,  // DeadlineRequest -> StatusReply
   list,          // ListRequest    -> ListReply; page by `after`
-  usage,         // SandboxRequest -> UsageReply
+  usage,         // SandboxRequest -> UsageReply, or StatusReply when there is no such sandbox
   stop,          // StopRequest    -> StatusReply; the launcher destroys everything (if asked to) and exits
   exited = 100,  // event: ExitedEvent
 };
@@ -174,15 +175,24 @@ struct ListReply {
   ListEntry entries[kPage];  // in id order; sent truncated to count
 };
 
+// Measured by the kernel from outside the sandbox; what cannot be read is 0.
 struct UsageReply {
   Head head{.op = Op::usage};
-  std::int32_t sys = 0;
+  std::int32_t sys = 0;  // where StatusReply has it
   std::uint64_t cpu_nanos = 0;
   std::uint64_t memory_bytes = 0;
   std::uint64_t memory_peak_bytes = 0;
   std::uint64_t memory_limit_bytes = 0;
   std::uint64_t pids = 0;
   std::uint64_t oom_kills = 0;
+  std::uint64_t cpu_throttled_nanos = 0;
+  std::uint64_t cpu_limit_millis = 0;
+  std::uint64_t memory_reclaimable_bytes = 0;
+  std::uint64_t pids_limit = 0;
+  std::uint64_t disk_bytes = 0;
+  std::uint64_t disk_limit_bytes = 0;
+  std::uint64_t network_received_bytes = 0;
+  std::uint64_t network_sent_bytes = 0;
 };
 
 // The sandbox's pid 1 has ended and everything of it is gone from the host.
@@ -196,6 +206,7 @@ struct ExitedEvent {
   std::uint64_t oom_kills = 0;
 };
 
+static_assert(offsetof(UsageReply, sys) == offsetof(StatusReply, sys));
 static_assert(std::is_trivially_copyable_v<CreateRequest> && std::is_trivially_copyable_v<ListReply>);
 static_assert(sizeof(ListReply) <= kMaxMessage && sizeof(CreateRequest) <= kMaxMessage);
 

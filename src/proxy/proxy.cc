@@ -8,6 +8,7 @@
 #include "proxy/egress_policy.h"
 #include "proxy/forward.h"
 #include "proxy/headers.h"
+#include "proxy/metrics.h"
 
 namespace osb::proxy {
 namespace {
@@ -128,6 +129,11 @@ Task<Result<>> Proxy::answer_egress(Visit& visit) {
 
 Task<Result<>> Proxy::visit_execd(Visit& visit) {
   if (commands_.leads_back(path_of(visit.target))) co_return Error(Errc::permission_denied, "execd is not reached through itself.");
+  if (lifecycle_.runtime().capabilities().measures) {
+    auto metrics = metrics_route(visit.request.method, path_of(visit.target));
+    if (metrics == MetricsRoute::once) co_return co_await answer_metrics(lifecycle_, visit.sandbox.id, visit.responder);
+    if (metrics == MetricsRoute::watch) co_return co_await watch_metrics(lifecycle_, visit.sandbox.id, visit.responder);
+  }
   auto outgoing = visit.outgoing();
   std::optional<CommandRecord> record;
   if (auto kind = commands_.find(visit.request.method, path_of(visit.target))) {

@@ -22,6 +22,7 @@ struct Capabilities {
   bool limits_disk = false;
   bool network_isolation = false;
   bool survives_serve_restart = false;
+  bool measures = false;  // usage() is the kernel's word; execd need not be asked
 };
 
 enum class EndCause { unknown, exited, signalled, out_of_memory, expired, destroyed };
@@ -35,12 +36,22 @@ struct Ended {
   std::uint64_t memory_peak_bytes = 0;
 };
 
+// What a sandbox uses now, measured from outside it. What a runtime cannot tell is 0.
 struct Usage {
-  std::uint64_t cpu_nanos = 0;
-  std::uint64_t memory_bytes = 0;
+  std::uint64_t cpu_nanos = 0;  // since it was made
+  std::uint64_t cpu_throttled_nanos = 0;
+  std::uint64_t cpu_limit_millis = 0;
+  std::uint64_t memory_bytes = 0;              // charged to it, file pages included
+  std::uint64_t memory_reclaimable_bytes = 0;  // of those: file pages nobody used lately
   std::uint64_t memory_peak_bytes = 0;
   std::uint64_t memory_limit_bytes = 0;
+  std::uint64_t disk_bytes = 0;  // of its writable layer
+  std::uint64_t disk_limit_bytes = 0;
   std::uint64_t pids = 0;
+  std::uint64_t pids_limit = 0;
+  std::uint64_t network_received_bytes = 0;
+  std::uint64_t network_sent_bytes = 0;
+  std::uint64_t oom_kills = 0;
 };
 
 struct Live {

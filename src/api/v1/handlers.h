@@ -14,6 +14,9 @@ Reply resume_sandbox(Context& context, Call call);
 Reply renew_sandbox(Context& context, Call call);
 Reply patch_metadata(Context& context, Call call);
 
+// stats.cc
+Reply get_stats(Context& context, Call call);
+
 // endpoints.cc
 Reply get_endpoint(Context& context, Call call);
 Task<Result<>> proxy_request(Context& context, Call call, http::Responder& responder);

@@ -24,6 +24,7 @@ constexpr std::array kRoutes = std::to_array<RouteSpec>({
     {"POST", "/sandboxes/{id}/resume", kBoth, kKey, kIgnored, "Thaw a paused sandbox", resume_sandbox},
     {"POST", "/sandboxes/{id}/renew-expiration", kBoth, kKey, kJson, "Set a new expiry", renew_sandbox},
     {"PATCH", "/sandboxes/{id}/metadata", kBoth, kKey, kJson, "Change metadata", patch_metadata},
+    {"GET", "/sandboxes/{id}/stats", kBoth, kKey, kIgnored, "What a sandbox uses now", get_stats},
     {"GET", "/sandboxes/{id}/endpoints/{port}", kBoth, kKey, kIgnored, "Where a port of a sandbox is reached", get_endpoint},
     {"*", "/sandboxes/{id}/proxy/{port}", kBoth, Access::token, Body::streamed, "Talk to a port of a sandbox", nullptr, proxy_request},
     {"*", "/sandboxes/{id}/proxy/{port}/{path*}", kBoth, Access::token, Body::streamed, "Talk to a port of a sandbox", nullptr,

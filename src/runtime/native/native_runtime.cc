@@ -48,11 +48,33 @@ EndCause cause_of(wire::Cause cause) {
   return EndCause::unknown;
 }
 
+Usage usage_of(const wire::UsageReply& reply) {
+  return {.cpu_nanos = reply.cpu_nanos,
+          .cpu_throttled_nanos = reply.cpu_throttled_nanos,
+          .cpu_limit_millis = reply.cpu_limit_millis,
+          .memory_bytes = reply.memory_bytes,
+          .memory_reclaimable_bytes = reply.memory_reclaimable_bytes,
+          .memory_peak_bytes = reply.memory_peak_bytes,
+          .memory_limit_bytes = reply.memory_limit_bytes,
+          .disk_bytes = reply.disk_bytes,
+          .disk_limit_bytes = reply.disk_limit_bytes,
+          .pids = reply.pids,
+          .pids_limit = reply.pids_limit,
+          .network_received_bytes = reply.network_received_bytes,
+          .network_sent_bytes = reply.network_sent_bytes,
+          .oom_kills = reply.oom_kills};
+}
+
 }  // namespace
 
 NativeRuntime::NativeRuntime(asio::io_context& io, NativeOptions options)
     : options_(std::move(options)),
-      capabilities_{.name = "native", .pause = true, .limits_disk = true, .network_isolation = true, .survives_serve_restart = true},
+      capabilities_{.name = "native",
+                    .pause = true,
+                    .limits_disk = true,
+                    .network_isolation = true,
+                    .survives_serve_restart = true,
+                    .measures = true},
       launcher_(io, options_.launch) {
   launcher_.on_event([this](const wire::ExitedEvent& event) { on_exited(event); });
   launcher_.on_reconnect([this] { return compare_after_reconnect(); });
@@ -154,10 +176,10 @@ Task<Result<std::vector<Live>>> NativeRuntime::list() {
 Task<Result<Usage>> NativeRuntime::usage(SandboxId id) {
   auto answer = co_await ask_about(wire::Op::usage, std::move(id));
   if (!answer) co_return std::move(answer).error().in("usage");
-  // An unknown sandbox is answered with a plain status, which is shorter.
-  if (answer->bytes.size() < sizeof(wire::UsageReply)) co_return Error(Errc::not_found, "no such sandbox");
+  CO_TRY(auto status, reply_in<wire::StatusReply>(*answer));
+  if (status.sys != 0) co_return Error::from_errno("usage", status.sys, status.sys == ENOENT ? Errc::not_found : Errc::internal);
   CO_TRY(auto reply, reply_in<wire::UsageReply>(*answer));
-  co_return Usage{reply.cpu_nanos, reply.memory_bytes, reply.memory_peak_bytes, reply.memory_limit_bytes, reply.pids};
+  co_return usage_of(reply);
 }
 
 http::Target NativeRuntime::execd(const SandboxId& id) const {
