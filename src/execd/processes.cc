@@ -113,7 +113,7 @@ ChildPlan Processes::plan_for(const StartRequest& request, const Pipes& pipes) {
   plan.env = &request.env;
   plan.cwd = request.cwd;
   plan.cwd_may_be_missing = request.cwd_may_be_missing;
-  plan.tag = tags_.next();
+  plan.tag = request.tagged ? tags_.next() : 0;
   plan.open_files = open_files_;
   if (request.who) plan.who = &*request.who;
   if (native_) plan.capabilities = keep_caps_ && request.who && request.who->uid == 0 ? Capabilities::root_mode : Capabilities::none;

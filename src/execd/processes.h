@@ -31,6 +31,7 @@ struct StartRequest {
   bool merge_output = false;           // stderr into the same pipe as stdout
   bool inherit_stdio = false;          // execd's own descriptors instead of pipes
   std::optional<WindowSize> terminal;  // one terminal instead of pipes: input(), out() and resize() are its
+  bool tagged = true;                  // false: it tags what it starts itself, see new_tag()
   std::optional<std::chrono::milliseconds> timeout;
 };
 
@@ -46,6 +47,7 @@ class Processes {
   bool reap();
   std::size_t running() const { return running_.size(); }
   std::optional<std::uint64_t> oom_kills() const;
+  std::uint64_t new_tag() { return tags_.next(); }
 
  private:
   struct Pipes;

@@ -4,6 +4,7 @@
 
 #include "async/task_group.h"
 #include "execd/commands.h"
+#include "execd/kernels/kernels.h"
 #include "execd/metrics/gauge.h"
 #include "execd/processes.h"
 #include "execd/ring.h"
@@ -15,19 +16,25 @@ namespace osb::execd {
 inline constexpr std::size_t kEntrypointRing = 64 * 1024;
 
 struct Sandbox {
-  Sandbox(Executor executor, Setup set_up, Fd oom_counter)
-      : setup(std::move(set_up)),
-        processes(executor, setup.native, setup.keep_caps, std::move(oom_counter)),
-        runs(executor, output_budget),
+  Sandbox(Executor io_executor, Setup set_up, Fd oom_counter)
+      : executor(io_executor),
+        setup(std::move(set_up)),
+        processes(io_executor, setup.native, setup.keep_caps, std::move(oom_counter)),
+        runs(io_executor, output_budget),
         commands(output_budget),
-        tasks(executor) {}
+        tasks(io_executor),
+        kernels(io_executor, *this) {}
+  Sandbox(const Sandbox&) = delete;
+  Sandbox& operator=(const Sandbox&) = delete;
 
+  Executor executor;
   Setup setup;
   Processes processes;
   OutputBudget output_budget;
   runs::Runs runs;  // before commands: what it keeps gives way first
   Commands commands;
   TaskGroup tasks;  // output that goes on after the request that started it
+  Kernels kernels;  // of the code interpreter
   Ring entrypoint_output{kEntrypointRing, nullptr};
   metrics::Gauge gauge;
 };

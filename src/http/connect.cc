@@ -94,6 +94,17 @@ Task<Result<std::unique_ptr<ClientConnection>>> connect(Target target, Clock::du
   co_return connection;
 }
 
+Task<Result<std::unique_ptr<Socket>>> dial(Target target, Clock::duration deadline) {
+  CO_TRY(auto route, route_to(target));
+  Fd fd(::socket(route.address.storage.ss_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
+  if (!fd) co_return Error::from_errno("socket", errno);
+  auto executor = co_await asio::this_coro::executor;
+  auto socket = std::make_unique<Socket>(executor, std::move(fd));
+  auto connected = co_await connect_socket(*socket, route.address, route.name, Clock::now() + deadline);
+  if (!connected) co_return std::move(connected).error();
+  co_return socket;
+}
+
 Task<Result<std::unique_ptr<ClientConnection>>> connect_fd(Fd socket, std::uint16_t port, Clock::duration deadline) {
   int flags = ::fcntl(socket.get(), F_GETFL);
   if (flags < 0 || ::fcntl(socket.get(), F_SETFL, flags | O_NONBLOCK) != 0 || ::fcntl(socket.get(), F_SETFD, FD_CLOEXEC) != 0)

@@ -85,4 +85,7 @@ class Socket final : public Stream {
   bool closed_ = false;
 };
 
+// A connected byte stream, for protocols other than HTTP.
+Task<Result<std::unique_ptr<Socket>>> dial(Target target, Socket::Clock::duration deadline);
+
 }  // namespace osb::http
