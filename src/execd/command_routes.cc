@@ -3,6 +3,7 @@
 #include "base/text.h"
 #include "execd/collector.h"
 #include "execd/events.h"
+#include "execd/kernels/routes.h"
 #include "execd/replies.h"
 #include "execd/run_request.h"
 #include "execd/runs/follow.h"
@@ -90,9 +91,13 @@ Task<void> run_command(Sandbox& sandbox, http::Request& request, http::Responder
   if (answered) co_return;
   auto asked = parse_command_request(*body);
   if (!asked) co_return co_await reply_bad_request(responder, std::move(asked).error());
-  std::string content = asked->command;
-  bool background = asked->background;
-  auto start = prepare(sandbox.setup, *std::move(asked));
+  co_await start_command(sandbox, *std::move(asked), std::move(key), responder);
+}
+
+Task<void> start_command(Sandbox& sandbox, RunRequest asked, runs::Key key, http::Responder& responder) {
+  std::string content = asked.command;
+  bool background = asked.background;
+  auto start = prepare(sandbox.setup, std::move(asked));
   if (!start) co_return co_await reply_bad_request(responder, std::move(start).error());
   if (sandbox.processes.running() >= Commands::kMaxRunning)
     co_return co_await reply_error(responder, 429, "RUNTIME_ERROR", "256 commands are running; wait for one to end or interrupt it");
@@ -117,6 +122,7 @@ Task<void> run_command(Sandbox& sandbox, http::Request& request, http::Responder
 Task<void> interrupt_command(Sandbox& sandbox, http::Request& request, http::Responder& responder) {
   std::string id = query_value(request, "id");
   if (id.empty()) co_return co_await reply_error(responder, 400, "MISSING_QUERY", "the query parameter \"id\" is required");
+  if (auto context = sandbox.kernels.find(id)) co_return co_await interrupt_context(std::move(context), responder);
   auto command = sandbox.commands.find(id);
   if (!command || !command->process->running())
     co_return co_await reply_error(responder, 500, "RUNTIME_ERROR", cat("no running command has the id ", json_string(id.substr(0, 80))));

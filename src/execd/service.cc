@@ -3,6 +3,7 @@
 #include "base/text.h"
 #include "execd/command_routes.h"
 #include "execd/exec_route.h"
+#include "execd/kernels/routes.h"
 #include "execd/metrics/routes.h"
 #include "execd/proxy_route.h"
 #include "execd/replies.h"
@@ -51,6 +52,7 @@ void add_routes(http::Router& routes, Sandbox& sandbox) {
   routes.add("POST", "/osb/v1/exec", [&s](Request& q, Responder& r, const Params&) { return run_exec(s, q, r); });
   routes.add("GET", "/osb/v1/entrypoint/logs", [&s](Request& q, Responder& r, const Params&) { return entrypoint_logs(s, q, r); });
   add_run_routes(routes, sandbox);
+  add_code_routes(routes, sandbox);
   routes.add("*", "/proxy/{port}/{rest*}", [](Request& q, Responder& r, const Params& p) { return proxy(param(p, "port"), q, r); });
   routes.add("*", "/proxy/{port}", [](Request& q, Responder& r, const Params& p) { return proxy(param(p, "port"), q, r); });
 }
