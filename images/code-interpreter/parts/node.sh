@@ -15,13 +15,16 @@ cp /recipe/node/package.json /recipe/node/package-lock.json $home/
 # No script of any package runs: zeromq brings its compiled part along.
 (cd $home && npm ci --ignore-scripts --no-audit --no-fund --omit=dev --cache /tmp/npm-cache)
 
-# What other systems and compilers of that part would need.
-abi=$(node -p process.versions.modules)
-find $home/node_modules/zeromq/build -name addon.node ! -path "*/linux/$(node -p process.arch)/node/*$abi*" -delete
-find $home/node_modules/zeromq/build -name addon.node -path '*musl*' -delete
-find $home/node_modules/zeromq/build -type d -empty -delete
-rm -rf $home/node_modules/{cmake-ts,node-addon-api} $home/node_modules/zeromq/{src,script,CMakeLists.txt,vcpkg.json}
-find $home/node_modules \( -name '*.map' -o -name '*.md' -o -name '*.markdown' \) -type f -delete
+# What other systems would need, and what a compiler would.
+modules=$home/node_modules
+find "$modules/zeromq/build" -name addon.node \( ! -path "*/linux/$(node -p process.arch)/*" -o -path '*musl*' \) -delete
+find "$modules/zeromq/build" -type d -empty -delete
+find "$modules/cmake-ts" -type f ! -name package.json ! -name 'loader.*' -delete
+rm -rf "$modules/node-addon-api" "$modules/zeromq"/{src,script,CMakeLists.txt,vcpkg.json}
+find "$modules" \( -name '*.map' -o -name '*.md' -o -name '*.markdown' \) -type f -delete
+# tslab looks for the types of node below itself, npm puts them beside it.
+mkdir -p "$modules/tslab/node_modules"
+ln -s ../../@types "$modules/tslab/node_modules/@types"
 (cd $home && node -e 'require("zeromq"); console.log("zeromq loads")')
 ln -s ../lib/code-interpreter/node_modules/.bin/tslab /usr/local/bin/tslab
 place usr/local/share/jupyter/kernels/jslab usr/local/share/jupyter/kernels/tslab
