@@ -55,6 +55,7 @@ class Daemon {
     open_doors(std::move(listener), port, socket_path);
     sandbox_.tasks.spawn("signals", hear(*std::move(signals)));
     start_entrypoint();
+    sandbox_.kernels.prestart();
     write_report(report_, wire::Step::none, 0);
     report_.reset();
     io_.run();

@@ -187,7 +187,11 @@ Task<void> Kernel::take_output(Run& run, jupyter::Incoming message) {
   if (message.left_out > 0) {
     if (!run.events) co_return;
     std::string note = cat("[a message of ", message.left_out, " bytes from the kernel was left out: write large data to a file]\n");
-    run.events->add(output_members("stderr", note));
+    run.failed = run.failed || message.type == "error";
+    if (run.failed)
+      run.error = error_members("Error", note, {});
+    else
+      run.events->add(output_members("stderr", note));
     co_return;
   }
   auto parsed = co_await jupyter::parse_content(std::move(message.content));

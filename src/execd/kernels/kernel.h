@@ -33,7 +33,8 @@ class Kernel : public std::enable_shared_from_this<Kernel> {
   Kernel& operator=(const Kernel&) = delete;
 
   bool alive() const { return alive_; }
-  bool running() const { return run_ != nullptr; }
+  // Started as it would be now: the same program, and no variable of the sandbox has changed since.
+  bool is_current(const Kernelspec& spec) const;
   // Ends with exactly one terminal event. `events` lives until then.
   Task<void> execute(std::string code, CodeEvents& events);
   // Runs without events, count or history; false when it failed.
@@ -73,6 +74,7 @@ class Kernel : public std::enable_shared_from_this<Kernel> {
   Wish wish_;
   jupyter::Session session_;
   std::string place_;
+  Env env_;  // of a forked kernel
   int ports_[5] = {1, 2, 3, 4, 5};
   std::shared_ptr<Forked> forked_;    // by the fork server, or
   std::shared_ptr<Process> process_;  // started as its spec says

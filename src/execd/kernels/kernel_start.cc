@@ -38,6 +38,14 @@ void replace(std::string& word, std::string_view mark, std::string_view with) {
   if (auto at = word.find(mark); at != std::string::npos) word.replace(at, mark.size(), with);
 }
 
+RunRequest request_for(const Kernelspec& spec, const std::string& cwd) {
+  RunRequest request;
+  request.argv = spec.argv;
+  request.cwd = cwd;
+  request.env = spec.env;
+  return request;
+}
+
 }  // namespace
 
 Task<Result<>> Kernel::launch(Clock::time_point until) {
@@ -49,14 +57,16 @@ Task<Result<>> Kernel::launch(Clock::time_point until) {
 }
 
 Task<Result<>> Kernel::launch_forked(Clock::time_point until) {
-  RunRequest wanted;
-  wanted.argv = wish_.spec.argv;
-  wanted.cwd = wish_.cwd;
-  wanted.env = wish_.spec.env;
-  CO_TRY(StartRequest start, prepare(sandbox_.setup, std::move(wanted)));
+  CO_TRY(StartRequest start, prepare(sandbox_.setup, request_for(wish_.spec, wish_.cwd)));
+  env_ = start.env;
   ForkServer::Wish wish{wish_.spec.argv.front(), place_, session_.key, start.cwd, std::move(start.env)};
   CO_TRY(forked_, co_await sandbox_.kernels.server().fork(std::move(wish), until));
   co_return Ok{};
+}
+
+bool Kernel::is_current(const Kernelspec& spec) const {
+  auto start = prepare(sandbox_.setup, request_for(spec, wish_.cwd));
+  return start && spec.argv == wish_.spec.argv && start->env == env_;
 }
 
 Result<std::string> Kernel::connection_text() {
@@ -71,11 +81,8 @@ Result<std::string> Kernel::connection_text() {
 Result<> Kernel::launch_program() {
   TRY(std::string text, connection_text());
   CHECK_OK(sandbox_.kernels.folder().write(sandbox_.setup, place_, text));
-  RunRequest wanted;
-  wanted.argv = wish_.spec.argv;
+  RunRequest wanted = request_for(wish_.spec, wish_.cwd);
   for (std::string& word : wanted.argv) replace(word, "{connection_file}", cat(place_, ".json"));
-  wanted.cwd = wish_.cwd;
-  wanted.env = wish_.spec.env;
   TRY(StartRequest start, prepare(sandbox_.setup, std::move(wanted)));
   start.merge_output = true;
   TRY(process_, sandbox_.processes.start(start));

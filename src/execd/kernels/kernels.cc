@@ -11,6 +11,19 @@ namespace {
 
 // As long as the published clients wait for an interpreter that is still starting.
 constexpr auto kStartPatience = std::chrono::seconds(60);
+// What the client does first with its new context comes before the spare of the next one.
+constexpr auto kSparePause = std::chrono::milliseconds(100);
+constexpr auto kMovePatience = std::chrono::seconds(5);
+
+bool is_plain_ascii(std::string_view text) {
+  return std::all_of(text.begin(), text.end(), [](char c) { return c >= ' ' && c <= '~'; });
+}
+
+bool wants(std::string_view list, std::string_view word) {
+  for (std::string_view part : split(list, ','))
+    if (trim(part) == word) return true;
+  return false;
+}
 
 }  // namespace
 
@@ -82,14 +95,68 @@ Task<Result<>> Kernels::ensure_kernel(std::shared_ptr<Context> context) {
   if (context->kernel) context->kernel->stop();
   context->kernel.reset();
   CO_TRY(auto spec, spec_for(context->language));
-  Kernel::Wish wish{std::move(spec), context->language, context->cwd};
-  CO_TRY(auto kernel, co_await Kernel::start(sandbox_, std::move(wish), kStartPatience));
+  ++starting_;
+  auto started = co_await start_kernel(std::move(spec), context->language, context->cwd);
+  --starting_;
+  CO_TRY(auto kernel, std::move(started));
   if (context->removed) {
     kernel->stop();
     co_return Error(Errc::not_found, "the context was deleted while its kernel started");
   }
   context->kernel = std::move(kernel);
   co_return Ok{};
+}
+
+Task<Result<std::shared_ptr<Kernel>>> Kernels::start_kernel(Kernelspec spec, std::string language, std::string cwd) {
+  bool can_fork = spec.is_ipykernel();
+  std::shared_ptr<Kernel> spare;
+  if (can_fork) spare = co_await take_spare(spec, cwd);
+  if (can_fork) wish_for_spare(spec);
+  if (spare) co_return spare;
+  Kernel::Wish wish{std::move(spec), std::move(language), std::move(cwd)};
+  co_return co_await Kernel::start(sandbox_, std::move(wish), kStartPatience);
+}
+
+// ---- the spare -----------------------------------------------------------------------------------------------------
+
+// nullptr: there is none, or it is not as it has to be; whoever asked starts a kernel and learns why it cannot be had.
+Task<std::shared_ptr<Kernel>> Kernels::take_spare(Kernelspec spec, std::string cwd) {
+  auto spare = std::exchange(spare_, nullptr);
+  if (!spare) co_return nullptr;
+  bool fits = spare->alive() && spare->is_current(spec) && is_plain_ascii(cwd);
+  auto path = expand_path(cwd, sandbox_.setup.env, sandbox_.setup.home, sandbox_.setup.cwd);
+  if (fits && !cwd.empty() && path) {
+    std::string place = json_string(*path);
+    std::string move = cat("__import__('os').chdir(", place, "); __import__('os').environ['PWD'] = ", place);
+    fits = co_await spare->execute_silently(std::move(move), kMovePatience);
+  }
+  if (fits && (cwd.empty() || path)) co_return spare;
+  spare->stop();
+  co_return nullptr;
+}
+
+void Kernels::wish_for_spare(const Kernelspec& spec) {
+  if (std::exchange(making_spare_, true)) return;
+  sandbox_.tasks.spawn("spare kernel", make_spare(spec, kSparePause));
+}
+
+Task<void> Kernels::make_spare(Kernelspec spec, Timer::duration pause) {
+  co_await sleep_for(pause);
+  while (starting_ > 0) co_await sleep_for(pause);
+  Kernel::Wish wish{std::move(spec), "python", {}};
+  auto kernel = co_await Kernel::start(sandbox_, std::move(wish), kStartPatience);
+  making_spare_ = false;
+  if (kernel && !spare_)
+    spare_ = *std::move(kernel);
+  else if (kernel)
+    (*kernel)->stop();
+}
+
+void Kernels::prestart() {
+  if (!wants(value_of(sandbox_.setup.env, "OPENSANDBOX_PRESTART"), "python")) return;
+  auto spec = spec_for("python");
+  if (!spec || !spec->is_ipykernel() || std::exchange(making_spare_, true)) return;
+  sandbox_.tasks.spawn("spare kernel", make_spare(*std::move(spec), {}));
 }
 
 }  // namespace osb::execd

@@ -1,6 +1,7 @@
 // Kernels: the contexts of the code interpreter. Each has a language, a directory and, once used, a kernel of its own.
 //
-// Bounded: 128 contexts, 16 runs that wait for their turn in one of them.
+// Bounded: 128 contexts, 16 runs that wait for their turn in one of them. Once Python is in use one kernel more than
+// needed is kept ready, so that a new context costs a millisecond and not the start of an interpreter.
 #pragma once
 #include <memory>
 #include <string>
@@ -65,11 +66,18 @@ class Kernels {
  private:
   Result<std::shared_ptr<Context>> add(std::string language, std::string cwd);
   Result<Kernelspec> spec_for(std::string_view language) const;
+  Task<Result<std::shared_ptr<Kernel>>> start_kernel(Kernelspec spec, std::string language, std::string cwd);
+  Task<std::shared_ptr<Kernel>> take_spare(Kernelspec spec, std::string cwd);
+  void wish_for_spare(const Kernelspec& spec);
+  Task<void> make_spare(Kernelspec spec, Timer::duration pause);
 
   Executor executor_;
   Sandbox& sandbox_;
   KernelFolder folder_;
   ForkServer server_;
+  std::shared_ptr<Kernel> spare_;
+  bool making_spare_ = false;
+  int starting_ = 0;
   std::vector<std::shared_ptr<Context>> contexts_;  // oldest first
 };
 

@@ -12,14 +12,15 @@ namespace {
 namespace json = boost::json;
 
 constexpr std::size_t kMaxErrorText = 64 * 1024;
+constexpr std::size_t kMaxPlainText = 256 * 1024;  // it is there twice, and escaped six times as long
 constexpr std::size_t kMaxTraceback = 512 * 1024;
 
 std::string_view view(const json::string& text) { return {text.data(), text.size()}; }
 std::string_view view(json::string_view text) { return {text.data(), text.size()}; }
 
-std::string shortened(std::string_view text) {
-  if (text.size() <= kMaxErrorText) return std::string(text);
-  std::size_t kept = whole_characters(text, kMaxErrorText);
+std::string shortened(std::string_view text, std::size_t limit = kMaxErrorText) {
+  if (text.size() <= limit) return std::string(text);
+  std::size_t kept = whole_characters(text, limit);
   return cat(text.substr(0, kept), "... [", text.size() - kept, " bytes left out]");
 }
 
@@ -84,9 +85,7 @@ std::string result_members(const json::object& bundle) {
     else if (type != "text")
       out.add(type, value_text(type, value));
   }
-  // A text that does not fit with the rest still says how it begins.
-  plain.resize(whole_characters(plain, kMaxErrorText * 4));
-  out.add_plain(plain);
+  out.add_plain(shortened(plain, kMaxPlainText));
   return out.take();
 }
 
