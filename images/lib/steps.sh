@@ -32,6 +32,6 @@ place() {
   local path
   for path in "$@"; do
     mkdir -p "/${path%/*}"
-    cp -R --no-preserve=ownership,timestamps "/recipe/rootfs/$path" "/${path%/*}/"
+    cp -R "/recipe/rootfs/$path" "/${path%/*}/"
   done
 }
