@@ -11,4 +11,4 @@ groupadd --gid 1000 user
 useradd --uid 1000 --gid 1000 --home-dir /home/user --create-home --skel /dev/null --shell /bin/bash user
 mkdir -p /workspace
 chown 1000:1000 /workspace
-place opt/code-interpreter/code-interpreter.sh opt/code-interpreter/check.py
+place opt/code-interpreter

@@ -12,6 +12,10 @@ fetch_module github.com/janpfeifer/gonb "$gonb_version" "$gonb_sha256" /tmp/gonb
 fetch_module golang.org/x/tools "$gotools_version" "$gotools_sha256" /tmp/tools
 (cd /tmp/tools && $real build -mod=readonly -ldflags='-s -w' -o /usr/local/bin/goimports ./cmd/goimports)
 
+# Tests of the standard library: a third of its source.
+find /usr/share/go-1.24/ \( -name testdata -type d -prune -o -name '*_test.go' -type f \) -exec rm -rf {} +
+rm -rf /usr/share/go-1.24/test
+
 place usr/local/bin/go usr/local/share/jupyter/kernels/gonb
 # The standard library as a sandbox compiles it: its flags, not those above.
 export GOCACHE=/usr/local/lib/code-interpreter/go-build GOFLAGS=-buildvcs=false CGO_ENABLED=0
