@@ -134,9 +134,6 @@ TEST_F(BadInput, WhatIsNotServedYetSaysSoWithTheKnownCode) {
   expect("DELETE", "/snapshots/x", "SNAPSHOT::NOT_IMPLEMENTED");
   for (std::string method : {"GET", "POST"}) expect(method, "/v1/pools", "KUBERNETES::POOL_NOT_SUPPORTED");
   for (std::string method : {"GET", "PUT", "DELETE"}) expect(method, "/v1/pools/p", "KUBERNETES::POOL_NOT_SUPPORTED");
-  for (std::string kind : {"logs?scope=all", "events?scope=all", "inspect", "summary"})
-    expect("GET", "/v1/sandboxes/" + id + "/diagnostics/" + kind, "DIAGNOSTICS_NOT_IMPLEMENTED");
-  EXPECT_EQ(call("GET", "/v1/sandboxes/" + std::string(kUnknownId) + "/diagnostics/logs").status, 404);
   EXPECT_EQ(call("GET", "/v1/snapshots").body,
             R"({"items":[],"pagination":{"page":1,"pageSize":20,"totalItems":0,"totalPages":0,"hasNextPage":false}})");
 }

@@ -121,8 +121,10 @@ Result<Reply> Api::call(std::string method, std::string target, std::string body
   return reply;
 }
 
-Result<json::object> Api::create(const json::object& request) {
-  TRY(auto reply, call("POST", "/v1/sandboxes", json::serialize(request), {}, Millis(180'000)));
+Result<json::object> Api::create(const json::object& request, const std::string& idempotency_key) {
+  Headers extra;
+  if (!idempotency_key.empty()) extra.emplace_back("Idempotency-Key", idempotency_key);
+  TRY(auto reply, call("POST", "/v1/sandboxes", json::serialize(request), std::move(extra), Millis(180'000)));
   return parse_object(reply.body);
 }
 

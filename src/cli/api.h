@@ -37,7 +37,8 @@ class Api {
   // One call on a kept connection. Replies past 299 are errors that carry the daemon's code, message and hint.
   Result<Reply> call(std::string method, std::string target, std::string body = {}, Headers extra = {}, Millis within = Millis(30'000));
 
-  Result<boost::json::object> create(const boost::json::object& request);
+  // With a key the daemon makes one sandbox however often it is asked.
+  Result<boost::json::object> create(const boost::json::object& request, const std::string& idempotency_key = {});
   Result<boost::json::object> get(std::string_view id);
   Result<std::vector<boost::json::object>> list(const ListFilter& filter);  // every page
   Result<> remove(std::string_view id);

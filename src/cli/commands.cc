@@ -16,9 +16,9 @@ constexpr std::array kEverywhere{
 };
 
 const std::array kTable{
-    &kRun,        &kExec,         &kCreate, &kList,        &kInspect,     &kLogs,       &kStats,       &kTop,   &kPause,
-    &kResume,     &kRenew,        &kKill,   &kImageList,   &kImageImport, &kImageBuild, &kImageRemove, &kServe, &kDaemonStart,
-    &kDaemonStop, &kDaemonStatus, &kDoctor, &kConfigCheck, &kCompletion,  &kVersion,    &kHelp,
+    &kRun,         &kExec,       &kCreate,       &kList,   &kInspect,     &kLogs,        &kEvents,     &kStats,       &kTop,
+    &kPause,       &kResume,     &kRenew,        &kKill,   &kImageList,   &kImageImport, &kImageBuild, &kImageRemove, &kServe,
+    &kDaemonStart, &kDaemonStop, &kDaemonStatus, &kDoctor, &kConfigCheck, &kCompletion,  &kVersion,    &kHelp,
 };
 
 // The daemon's own table, as options. Built when a command asks for it; the texts live as long as the program.

@@ -29,6 +29,7 @@ constexpr std::array kOptions{
     kWritableOption,
     kNameOption,
     kMetadataOption,
+    OptionSpec{"--idempotency-key", "KEY", "asking again with the same key and options within a day gives the same sandbox"},
     kOutputOption,
     kHostOption,
     kKeyOption,
@@ -38,7 +39,7 @@ constexpr std::array kOptions{
 Result<int> create(const Args& args) {
   TRY(auto request, read_create_options(args));
   TRY(auto api, find_daemon(args));
-  TRY(auto sandbox, api.create(to_json(request)));
+  TRY(auto sandbox, api.create(to_json(request), args.get("idempotency-key")));
   CHECK_OK(print(wants_json(args) ? pretty(sandbox) : cat(text_of(sandbox, "id"), "\n")));
   return kExitOk;
 }

@@ -16,7 +16,7 @@ struct Section {
   std::span<const CommandSpec* const> rows;
 };
 
-constexpr std::array<const CommandSpec*, 12> kSandboxes{&kRun,   &kExec, &kCreate, &kList,   &kInspect, &kLogs,
+constexpr std::array<const CommandSpec*, 13> kSandboxes{&kRun,   &kExec, &kCreate, &kList,   &kInspect, &kLogs, &kEvents,
                                                         &kStats, &kTop,  &kPause,  &kResume, &kRenew,   &kKill};
 constexpr std::array<const CommandSpec*, 4> kImages{&kImageList, &kImageImport, &kImageBuild, &kImageRemove};
 constexpr std::array<const CommandSpec*, 4> kDaemon{&kServe, &kDaemonStart, &kDaemonStop, &kDaemonStatus};

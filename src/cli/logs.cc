@@ -6,6 +6,7 @@
 
 #include "base/text.h"
 #include "cli/commands.h"
+#include "cli/diagnostics.h"
 #include "cli/exit_code.h"
 #include "cli/find_daemon.h"
 #include "cli/terminal.h"
@@ -68,14 +69,23 @@ Result<int> follow(LogReader& log) {
   }
 }
 
+// Of a sandbox that does not run the daemon says in words what there is.
+Result<int> tell_instead(Api& api, const std::string& id) {
+  TRY(auto object, read_diagnostics(api, id, "logs", "container"));
+  note(text_of(object, "content"));
+  return kExitFailure;
+}
+
 Result<int> logs(const Args& args) {
   TRY(auto api, find_daemon(args));
   TRY(auto id, api.resolve(args.operands[0]));
   TRY(auto door, api.door(id));
   LogReader log(api, std::move(door), args.operands.size() > 1 ? args.operands[1] : "");
   if (args.has("follow")) return follow(log);
-  TRY(auto text, log.next());
-  CHECK_OK(print(text));
+  auto text = log.next();
+  if (!text && text.error().kind() == Errc::conflict && args.operands.size() == 1) return tell_instead(api, id);
+  if (!text) return std::move(text).error();
+  CHECK_OK(print(*text));
   return kExitOk;
 }
 

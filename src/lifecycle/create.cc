@@ -44,17 +44,19 @@ class MakingMark {
 }  // namespace
 
 Task<Result<Sandbox>> Service::create(SandboxSpec spec, Caller caller) {
-  auto work = create_shielded(std::move(spec), std::move(caller));
+  auto work = create_shielded(std::move(spec), std::move(caller), std::nullopt);
   co_return co_await shield(tasks_, "create sandbox", std::move(work));
 }
 
-Task<Result<Sandbox>> Service::create_shielded(SandboxSpec spec, Caller caller) {
+Task<Result<Sandbox>> Service::create_shielded(SandboxSpec spec, Caller caller, std::optional<store::CreateKey> key) {
   auto entry = prepare(std::move(spec), caller);
   if (!entry) {
     note_failure(caller, "sandbox.create", "", entry.error());
     co_return std::move(entry).error();
   }
   auto id = entry->sandbox.id.text();
+  if (key) key->sandbox = id;
+  entry->create_key = std::move(key);
   auto made = co_await make(*std::move(entry), caller);
   if (!made) note_failure(caller, "sandbox.create", id, made.error());
   co_return made;
@@ -114,7 +116,10 @@ Result<Entry> Service::prepare(SandboxSpec spec, const Caller& caller) const {
 Result<Sandbox> Service::admit(Entry entry, const Caller& caller) {
   auto id = entry.sandbox.id.text();
   CHECK_OK(record(caller, "sandbox.create", id, details_of(entry)));
-  if (auto stored = store_.put(entry.sandbox); !stored) return std::move(stored).error().in("store sandbox");
+  auto stored = entry.create_key ? store_.put(entry.sandbox, *entry.create_key) : store_.put(entry.sandbox);
+  if (!stored) return std::move(stored).error().in("store sandbox");
+  entry.create_key.reset();
+  entry.events = begin_events(entry.sandbox);
   const auto& placed = table_.insert(std::move(entry));
   auto ended = std::exchange(making_.find(id)->second, std::nullopt);
   making_.erase(id);

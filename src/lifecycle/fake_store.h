@@ -12,6 +12,7 @@ class FakeStore : public store::Store {
  public:
   std::map<std::string, Sandbox> rows;
   std::map<std::string, store::ImageRecord> image_rows;
+  std::map<std::pair<std::string, std::string>, store::CreateKey> keys;
   std::optional<Error> failing;  // every write fails with this while it is set
   std::size_t puts = 0;
 
@@ -20,6 +21,20 @@ class FakeStore : public store::Store {
     ++puts;
     rows.insert_or_assign(sandbox.id.text(), sandbox);
     return Ok{};
+  }
+  Result<> put(const Sandbox& sandbox, const store::CreateKey& key) override {
+    CHECK_OK(put(sandbox));
+    keys.insert_or_assign({key.owner, key.key}, key);
+    return Ok{};
+  }
+  Result<> erase_create_key(const std::string& owner, const std::string& key) override {
+    keys.erase({owner, key});
+    return Ok{};
+  }
+  Result<std::vector<store::CreateKey>> create_keys() override {
+    std::vector<store::CreateKey> out;
+    for (const auto& [name, key] : keys) out.push_back(key);
+    return out;
   }
   Result<> erase(const SandboxId& id) override {
     if (failing) return *failing;

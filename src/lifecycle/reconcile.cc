@@ -22,6 +22,7 @@ void restore_deadline(Sandbox& record, const std::string& boot_id, WallTime now)
 Task<Result<>> Service::start() {
   if (auto opened = timer_.open(); !opened) co_return std::move(opened).error();
   CO_TRY(auto records, store_.sandboxes());
+  if (auto loaded = create_keys_.load(); !loaded) co_return std::move(loaded).error();
   CO_TRY(auto live, co_await runtime_.list());
   std::map<std::string, bool> frozen;
   for (const auto& one : live) frozen.emplace(one.id.text(), one.frozen);
@@ -54,6 +55,7 @@ void Service::place(Sandbox record) {
     entry.image_name = image->name;
     entry.image_digest = image->digest;
   }
+  entry.events = recall_events(entry.sandbox);
   table_.insert(std::move(entry));
 }
 
@@ -70,6 +72,7 @@ Task<Result<>> Service::adopt(Sandbox record, bool frozen) {
     if (auto moved = move_to(sandbox, State::resuming, "", ""); !moved) co_return moved;
     if (auto moved = move_to(sandbox, State::running, "CONTAINER_RUNNING", "The sandbox is running."); !moved) co_return moved;
   }
+  table_.find(id.text())->events.add({options_.wall_clock(), "adopted", "", "The server was started again and found it as it was.", false});
   // A renewal cut short by a crash may have reached only one of the two.
   auto set = co_await runtime_.set_deadline(id, deadline);
   if (!set) log::warn("deadline not set", {{"sandbox", id.text()}, {"error", set.error().what()}});

@@ -70,7 +70,10 @@ Task<Result<WallTime>> Service::renew_shielded(SandboxId id, WallTime expires_at
   auto before = entry->sandbox.deadline_boot_nanos;
   Details detail{{"expires_at", format_rfc3339(expires_at)}};
   auto done = replace(*entry, std::move(renewed), caller, "sandbox.renew", std::move(detail));
-  if (done) co_return expires_at;
+  if (done) {
+    entry->events.add({options_.wall_clock(), "renewed", "", cat("It now expires at ", format_rfc3339(expires_at), "."), false});
+    co_return expires_at;
+  }
   auto back = co_await runtime_.set_deadline(id, before);
   if (!back) log::error("deadline not taken back", {{"sandbox", id.text()}, {"error", back.error().what()}});
   co_return std::move(done).error();
@@ -91,6 +94,7 @@ Result<Sandbox> Service::patch_metadata(const SandboxId& id, const std::map<std:
         .with_code("INVALID_METADATA_LABEL")
         .at("metadata");
   CHECK_OK(replace(*entry, std::move(patched), caller, "sandbox.metadata", std::move(detail)));
+  entry->events.add({options_.wall_clock(), "relabelled", "", "Its metadata was changed.", false});
   return entry->sandbox;
 }
 

@@ -47,6 +47,7 @@ Service::Service(asio::io_context& io, store::Store& store, audit::Log& audit, i
       images_(images),
       runtime_(runtime),
       options_(std::move(options)),
+      create_keys_(io, store),
       timer_(io.get_executor()),
       tasks_(io.get_executor()) {
   if (options_.boot_id.empty()) options_.boot_id = kernel_boot_id();
@@ -75,6 +76,12 @@ Result<Sandbox> Service::find(const SandboxId& id) const {
   const auto* entry = table_.find(id.text());
   if (entry == nullptr || entry->leaving != Leaving::no) return unknown_sandbox(id);
   return entry->sandbox;
+}
+
+Result<EventLog> Service::events(const SandboxId& id, const Caller& caller) const {
+  const auto* entry = table_.find(id.text());
+  if (entry == nullptr || entry->leaving != Leaving::no || !may_see(*entry, caller)) return unknown_sandbox(id);
+  return entry->events;
 }
 
 Listing Service::list(const Filter& filter, std::size_t page, std::size_t page_size, const Caller& caller) const {
@@ -109,7 +116,10 @@ Result<> Service::move_to(Sandbox& sandbox, State to, std::string reason, std::s
   if (!may_go(from, to))
     return Error(Errc::internal, cat("sandbox ", sandbox.id.text(), " cannot go from ", name_of(from), " to ", name_of(to)));
   sandbox.status = {to, std::move(reason), std::move(message), options_.wall_clock()};
-  if (auto* entry = table_.find(sandbox.id.text())) table_.changed(*entry);
+  if (auto* entry = table_.find(sandbox.id.text())) {
+    table_.changed(*entry);
+    if (is_durable(to)) entry->events.add(change_event(from, sandbox.status));
+  }
   if (is_durable(to)) save(sandbox.id.text());
   arm_timer();
   return Ok{};

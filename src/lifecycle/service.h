@@ -20,6 +20,7 @@
 #include "base/result.h"
 #include "image/image.h"
 #include "lifecycle/boot_timer.h"
+#include "lifecycle/idempotency.h"
 #include "lifecycle/measure.h"
 #include "lifecycle/table.h"
 #include "model/caller.h"
@@ -50,6 +51,11 @@ struct Listing {
   std::size_t total = 0;
 };
 
+struct Created {
+  Sandbox sandbox;
+  bool replayed = false;  // it was there already: the key had been used for the same request
+};
+
 class Service {
  public:
   Service(asio::io_context& io, store::Store& store, audit::Log& audit, image::Store& images, runtime::Runtime& runtime, Options options);
@@ -61,6 +67,8 @@ class Service {
   void set_options(Options options);
 
   Task<Result<Sandbox>> create(SandboxSpec spec, Caller caller);
+  // The same key and request again give the same sandbox; see idempotency.h.
+  Task<Result<Created>> create_once(SandboxSpec spec, CreateOnce once, Caller caller);
   Result<Sandbox> get(const SandboxId& id, const Caller& caller) const;
   Listing list(const Filter& filter, std::size_t page, std::size_t page_size, const Caller& caller) const;
   Task<Result<>> destroy(SandboxId id, Caller caller);
@@ -70,6 +78,7 @@ class Service {
   // nullopt value = remove the key.
   Result<Sandbox> patch_metadata(const SandboxId& id, const std::map<std::string, std::optional<std::string>>& patch, const Caller& caller);
 
+  Result<EventLog> events(const SandboxId& id, const Caller& caller) const;
   // What a sandbox that has processes uses now. No ownership check: get() or a token comes first.
   Task<Result<Measure>> measure(SandboxId id);
 
@@ -98,13 +107,17 @@ class Service {
   void note(std::string action, const std::string& id, Details detail);  // what happened without a caller
 
   // create.cc
-  Task<Result<Sandbox>> create_shielded(SandboxSpec spec, Caller caller);
+  Task<Result<Sandbox>> create_shielded(SandboxSpec spec, Caller caller, std::optional<store::CreateKey> key);
   Task<Result<Sandbox>> make(Entry entry, Caller caller);
   Result<> check_options(const SandboxSpec& spec) const;
   Result<Entry> prepare(SandboxSpec spec, const Caller& caller) const;
   Result<Sandbox> admit(Entry entry, const Caller& caller);
   Task<void> undo_create(SandboxId id);
   std::string image_for(const std::string& reference) const;
+
+  // idempotency.cc
+  Task<Result<Created>> create_once_shielded(SandboxSpec spec, CreateOnce once, Caller caller);
+  Task<Result<Created>> replay(std::shared_ptr<CreateKeys::Slot> slot, Caller caller);
 
   // destroy.cc
   Task<Result<>> destroy_shielded(SandboxId id, Caller caller);
@@ -142,6 +155,7 @@ class Service {
   runtime::Runtime& runtime_;
   Options options_;
   Table table_;
+  CreateKeys create_keys_;
   // Creates under way. The end of a sandbox may be told before its create answers.
   std::map<std::string, std::optional<runtime::Ended>, std::less<>> making_;
   std::set<std::string> unsaved_;      // ids whose stored copy differs from the table

@@ -10,7 +10,9 @@
 #include <utility>
 #include <vector>
 
+#include "lifecycle/events.h"
 #include "model/sandbox.h"
+#include "store/store.h"
 
 namespace osb::lifecycle {
 
@@ -33,7 +35,9 @@ struct Entry {
   std::string image_digest = {};
   Leaving leaving = Leaving::no;
   CpuMark cpu_mark = {};
-  std::int64_t expire_not_before = 0;  // boot time; set when the runtime could not remove it at its deadline
+  EventLog events = {};
+  std::optional<store::CreateKey> create_key = {};  // only until it is stored
+  std::int64_t expire_not_before = 0;               // boot time; set when the runtime could not remove it at its deadline
 };
 
 class Table {

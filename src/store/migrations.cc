@@ -34,6 +34,14 @@ constexpr std::string_view kSteps[] = {
          size_bytes INTEGER NOT NULL,
          created_at INTEGER NOT NULL
        ) STRICT, WITHOUT ROWID;)",
+    R"(CREATE TABLE create_keys(
+         owner TEXT NOT NULL,
+         key TEXT NOT NULL,
+         fingerprint TEXT NOT NULL,
+         sandbox TEXT NOT NULL,
+         created_at INTEGER NOT NULL,
+         PRIMARY KEY(owner, key)
+       ) STRICT, WITHOUT ROWID;)",
 };
 
 }  // namespace

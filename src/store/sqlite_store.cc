@@ -15,6 +15,9 @@ constexpr std::string_view kPutImage =
     "INSERT OR REPLACE INTO images(name,digest,layers,config_json,size_bytes,created_at) VALUES(?1,?2,?3,?4,?5,?6)";
 constexpr std::string_view kSelectImages = "SELECT name,digest,layers,config_json,size_bytes,created_at FROM images ORDER BY name";
 
+constexpr std::string_view kPutKey = "INSERT OR REPLACE INTO create_keys(owner,key,fingerprint,sandbox,created_at) VALUES(?1,?2,?3,?4,?5)";
+constexpr std::string_view kSelectKeys = "SELECT owner,key,fingerprint,sandbox,created_at FROM create_keys ORDER BY created_at";
+
 Error damaged_row(const std::string& id) {
   return Error(Errc::internal, cat("the stored record of sandbox ", json_string(id.substr(0, 40)), " is damaged"))
       .with_hint("restore the database from a copy, or move it away to start empty; running sandboxes are then removed");
@@ -48,6 +51,10 @@ Result<ImageRecord> read_image(const Statement& row) {
       row.text(0), row.text(1), std::move(layers), row.text(3), static_cast<std::uint64_t>(row.number(4)), WallTime{row.number(5)}};
 }
 
+Result<CreateKey> read_key(const Statement& row) {
+  return CreateKey{row.text(0), row.text(1), row.text(2), row.text(3), WallTime{row.number(4)}};
+}
+
 template <class T>
 Result<std::vector<T>> read_all(Statement& select, Result<T> (*read)(const Statement&)) {
   std::vector<T> out;
@@ -77,6 +84,9 @@ class SqliteStore final : public Store {
     TRY(put_image_, file_.db.prepare(kPutImage));
     TRY(erase_image_, file_.db.prepare("DELETE FROM images WHERE name=?1"));
     TRY(select_images_, file_.db.prepare(kSelectImages));
+    TRY(put_key_, file_.db.prepare(kPutKey));
+    TRY(erase_key_, file_.db.prepare("DELETE FROM create_keys WHERE owner=?1 AND key=?2"));
+    TRY(select_keys_, file_.db.prepare(kSelectKeys));
     return Ok{};
   }
 
@@ -94,6 +104,23 @@ class SqliteStore final : public Store {
     return put_.bind(12, sum_of(sandbox, spec)).run();
   }
 
+  Result<> put(const Sandbox& sandbox, const CreateKey& key) override {
+    CHECK_OK(file_.db.exec("BEGIN IMMEDIATE"));
+    auto done = put(sandbox);
+    if (done)
+      done =
+          put_key_.bind(1, key.owner).bind(2, key.key).bind(3, key.fingerprint).bind(4, key.sandbox).bind(5, key.created_at.micros).run();
+    if (done) done = file_.db.exec("COMMIT");
+    if (!done) [[maybe_unused]]
+      auto rolled_back = file_.db.exec("ROLLBACK");
+    return done;
+  }
+
+  Result<> erase_create_key(const std::string& owner, const std::string& key) override {
+    return erase_key_.bind(1, owner).bind(2, key).run();
+  }
+  Result<std::vector<CreateKey>> create_keys() override { return read_all<CreateKey>(select_keys_, read_key); }
+
   Result<> erase(const SandboxId& id) override { return erase_.bind(1, id.text()).run(); }
   Result<std::vector<Sandbox>> sandboxes() override { return read_all<Sandbox>(select_, read_row); }
 
@@ -108,6 +135,7 @@ class SqliteStore final : public Store {
  private:
   StoreFile file_;  // first: statements are finalized before their database closes
   Statement put_, erase_, select_, put_image_, erase_image_, select_images_;
+  Statement put_key_, erase_key_, select_keys_;
 };
 
 }  // namespace

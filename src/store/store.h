@@ -19,6 +19,15 @@ struct ImageRecord {
   WallTime created_at;
 };
 
+// A create that was asked for with a key of the client's, so that asking again finds the same sandbox.
+struct CreateKey {
+  std::string owner;
+  std::string key;
+  std::string fingerprint;  // of the request
+  std::string sandbox;      // id
+  WallTime created_at;
+};
+
 class Store {
  public:
   // Opens or creates the database, checks its integrity, migrates it forward. A damaged, read-only or newer
@@ -27,8 +36,12 @@ class Store {
   virtual ~Store() = default;
 
   virtual Result<> put(const Sandbox& sandbox) = 0;  // insert or replace; durable against kill -9 when it returns
-  virtual Result<> erase(const SandboxId& id) = 0;   // idempotent
+  // Both or neither: a crash cannot leave a sandbox without its key or the other way round.
+  virtual Result<> put(const Sandbox& sandbox, const CreateKey& key) = 0;
+  virtual Result<> erase(const SandboxId& id) = 0;  // idempotent; keys stay
   virtual Result<std::vector<Sandbox>> sandboxes() = 0;
+  virtual Result<> erase_create_key(const std::string& owner, const std::string& key) = 0;  // idempotent
+  virtual Result<std::vector<CreateKey>> create_keys() = 0;                                 // oldest first
 
   virtual Result<> put_image(const ImageRecord& image) = 0;
   virtual Result<> erase_image(const std::string& name) = 0;

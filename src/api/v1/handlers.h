@@ -17,6 +17,12 @@ Reply patch_metadata(Context& context, Call call);
 // stats.cc
 Reply get_stats(Context& context, Call call);
 
+// diagnostics.cc
+Reply diagnostics_logs(Context& context, Call call);
+Reply diagnostics_events(Context& context, Call call);
+Reply diagnostics_inspect(Context& context, Call call);
+Reply diagnostics_summary(Context& context, Call call);
+
 // endpoints.cc
 Reply get_endpoint(Context& context, Call call);
 Task<Result<>> proxy_request(Context& context, Call call, http::Responder& responder);
@@ -38,6 +44,5 @@ Reply create_snapshot(Context& context, Call call);
 Reply list_snapshots(Context& context, Call call);
 Reply one_snapshot(Context& context, Call call);
 Reply pools(Context& context, Call call);
-Reply diagnostics(Context& context, Call call);
 
 }  // namespace osb::api::v1

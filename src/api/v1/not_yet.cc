@@ -24,10 +24,4 @@ Reply pools(Context&, Call) {
   co_return Error(Errc::unsupported, "Pools are not available with this runtime.").with_code("KUBERNETES::POOL_NOT_SUPPORTED");
 }
 
-Reply diagnostics(Context& context, Call call) {
-  CO_TRY(auto id, sandbox_id(call));
-  CO_TRY([[maybe_unused]] auto sandbox, context.lifecycle.get(id, call.caller));
-  co_return Error(Errc::unsupported, "Diagnostics are not available yet.").with_code("DIAGNOSTICS_NOT_IMPLEMENTED");
-}
-
 }  // namespace osb::api::v1

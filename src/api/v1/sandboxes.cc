@@ -4,6 +4,7 @@
 #include "api/render.h"
 #include "api/v1/handlers.h"
 #include "api/v1/query.h"
+#include "image/sha256.h"
 #include "model/json.h"
 #include "model/metadata.h"
 
@@ -19,10 +20,28 @@ Result<WallTime> parse_renewal(std::string_view body) {
   return Error(Errc::malformed, "expiresAt must be a time like 2026-01-02T03:04:05Z.").at("expiresAt");
 }
 
+Result<std::optional<lifecycle::CreateOnce>> idempotency_of(const Call& call) {
+  const auto& headers = call.request.headers;
+  if (!headers.has("Idempotency-Key")) return std::optional<lifecycle::CreateOnce>();
+  auto key = headers.get("Idempotency-Key");
+  if (headers.count("Idempotency-Key") == 1 && lifecycle::is_idempotency_key(key))
+    return std::optional(lifecycle::CreateOnce{std::string(key), image::sha256_hex(call.body)});
+  return Error(Errc::invalid_argument, "Idempotency-Key must be one key of 1 to 128 characters out of A-Z a-z 0-9 . _ : -")
+      .with_code("SANDBOX::INVALID_PARAMETER")
+      .at("Idempotency-Key");
+}
+
 }  // namespace
 
 Reply create_sandbox(Context& context, Call call) {
   CO_TRY(auto spec, parse_create(call.body, context.options.defaults));
+  CO_TRY(auto once, idempotency_of(call));
+  if (once) {
+    CO_TRY(auto created, co_await context.lifecycle.create_once(std::move(spec), *std::move(once), std::move(call.caller)));
+    auto response = http::Response::json(202, created_json(created.sandbox));
+    if (created.replayed) response.headers.add("Idempotency-Replayed", "true");
+    co_return response;
+  }
   CO_TRY(auto sandbox, co_await context.lifecycle.create(std::move(spec), std::move(call.caller)));
   co_return http::Response::json(202, created_json(sandbox));
 }
