@@ -162,6 +162,27 @@ TEST_F(StoreTest, KeepsImages) {
   EXPECT_EQ(images->front().size_bytes, image.size_bytes);
 }
 
+TEST_F(StoreTest, KeepsTheKeyOfACreateWithItsSandbox) {
+  auto sandbox = sample();
+  CreateKey key{"team-a", "job-1", "f00d", sandbox.id.text(), WallTime{5}};
+  ASSERT_TRUE(open()->put(sandbox, key));
+  auto store = open();
+  EXPECT_EQ(store->sandboxes()->size(), 1u);
+  auto keys = store->create_keys();
+  ASSERT_TRUE(keys);
+  ASSERT_EQ(keys->size(), 1u);
+  EXPECT_EQ(keys->front().owner, "team-a");
+  EXPECT_EQ(keys->front().key, "job-1");
+  EXPECT_EQ(keys->front().fingerprint, "f00d");
+  EXPECT_EQ(keys->front().sandbox, sandbox.id.text());
+  EXPECT_EQ(keys->front().created_at.micros, 5);
+  ASSERT_TRUE(store->erase(sandbox.id));
+  EXPECT_EQ(store->create_keys()->size(), 1u) << "the key outlives its sandbox";
+  ASSERT_TRUE(store->erase_create_key("team-a", "job-1"));
+  ASSERT_TRUE(store->erase_create_key("team-a", "job-1"));
+  EXPECT_TRUE(store->create_keys()->empty());
+}
+
 TEST_F(StoreTest, FilesAreForTheOwnerOnly) {
   auto store = open();
   ASSERT_TRUE(store->put(sample()));

@@ -60,6 +60,16 @@ test('endpoints have the shape clients check', async () => {
   }
 });
 
+test('metrics are those of the sandbox', async () => {
+  const small = await create({ resource: { cpu: '500m', memory: '128Mi' } });
+  const metrics = await small.getMetrics();
+  assert.equal(metrics.cpuCount, 0.5);
+  assert.equal(metrics.memoryTotalMiB, 128);
+  assert.ok(metrics.cpuUsedPercentage >= 0 && metrics.cpuUsedPercentage <= 100);
+  assert.ok(metrics.memoryUsedMiB > 0 && metrics.memoryUsedMiB <= 128);
+  assert.ok(Math.abs(metrics.timestamp - Date.now()) < 120000);
+});
+
 test('renew moves the expiry', async () => {
   const earlier = (await box.getInfo()).expiresAt;
   const answered = await box.renew(1200);
