@@ -3,6 +3,8 @@ source /recipe/lib/steps.sh
 
 # OpenBLAS without threads: matrices are fast, and a sandbox with one processor starts no pool for those of the host.
 install_packages python3-ipykernel python3-numpy libopenblas0-serial python3-pandas python3-matplotlib python3-openpyxl python3-requests
+# Debian's kernelspec turns frozen modules off for a debugger that nobody attaches here; execd's fork server starts the plain one.
+place usr/local/share/jupyter/kernels/python3
 # The libraries' own tests: a fifth of their size, and nothing imports them.
 find /usr/lib/python3/dist-packages -mindepth 2 -type d -name tests -prune -exec rm -rf {} +
 # Character tables for programs that make fonts; Python has its own.
