@@ -8,7 +8,7 @@ from opensandbox.exceptions import PoolAcquireFailedException, PoolEmptyExceptio
 from opensandbox.pool import (AcquirePolicy, InMemoryAsyncPoolStateStore, InMemoryPoolStateStore, PoolCreationSpec, SandboxPoolAsync,
                               SandboxPoolSync)
 
-from conftest import IMAGE, Awaited
+from conformance.conftest import IMAGE, Awaited
 
 UNKNOWN = "zzzzzzzzzzzzzzzzzzzzzzzzzz"
 
