@@ -129,11 +129,9 @@ TEST_F(BadInput, WhatIsNotServedYetSaysSoWithTheKnownCode) {
     expect_told(response, 501);
     EXPECT_EQ(code_of(response), code) << method << " " << path;
   };
-  expect("POST", "/v1/sandboxes/" + id + "/snapshots", "SNAPSHOT::NOT_IMPLEMENTED");
-  expect("GET", "/v1/snapshots/x", "SNAPSHOT::NOT_IMPLEMENTED");
-  expect("DELETE", "/snapshots/x", "SNAPSHOT::NOT_IMPLEMENTED");
   for (std::string method : {"GET", "POST"}) expect(method, "/v1/pools", "KUBERNETES::POOL_NOT_SUPPORTED");
   for (std::string method : {"GET", "PUT", "DELETE"}) expect(method, "/v1/pools/p", "KUBERNETES::POOL_NOT_SUPPORTED");
+  for (std::string method : {"GET", "DELETE"}) EXPECT_EQ(code_of(call(method, "/v1/snapshots/x")), "SNAPSHOT::NOT_FOUND");
   EXPECT_EQ(call("GET", "/v1/snapshots").body,
             R"({"items":[],"pagination":{"page":1,"pageSize":20,"totalItems":0,"totalPages":0,"hasNextPage":false}})");
 }

@@ -66,6 +66,14 @@ void add_common(ObjectText& text, const Sandbox& sandbox) {
   add_platform(text, sandbox.spec);
 }
 
+std::string pagination_json(std::size_t total, Page page) {
+  auto pages = (total + page.size - 1) / page.size;
+  ObjectText text;
+  text.add("page", page.number).add("pageSize", page.size).add("totalItems", total);
+  text.add("totalPages", pages).add("hasNextPage", page.number < pages);
+  return std::move(text).done();
+}
+
 }  // namespace
 
 int status_of(Errc kind) {
@@ -121,7 +129,32 @@ std::string sandbox_json(const Sandbox& sandbox) {
     image.add("uri", sandbox.spec.image);
     text.raw("image", std::move(image).done());
   }
+  text.add_unless_empty("snapshotId", sandbox.spec.snapshot_id);
   add_common(text, sandbox);
+  return std::move(text).done();
+}
+
+std::string snapshot_json(const Snapshot& snapshot) {
+  ObjectText status;
+  status.add("state", name_of(snapshot.state)).add("reason", snapshot.reason).add("message", snapshot.message);
+  status.add("lastTransitionAt", format_rfc3339(snapshot.changed_at));
+  ObjectText text;
+  text.add("id", snapshot.id.text()).add("sandboxId", snapshot.sandbox.text()).add_unless_empty("name", snapshot.name);
+  text.raw("status", std::move(status).done()).add("createdAt", format_rfc3339(snapshot.created_at));
+  if (snapshot.state == SnapshotState::ready) text.add("sizeBytes", snapshot.size_bytes).add("entries", snapshot.entries);
+  return std::move(text).done();
+}
+
+std::string listing_json(const lifecycle::SnapshotListing& listing, Page page) {
+  ObjectText text;
+  auto& items = text.key("items");
+  items += '[';
+  for (const Snapshot& snapshot : listing.items) {
+    if (items.back() != '[') items += ',';
+    items += snapshot_json(snapshot);
+  }
+  items += ']';
+  text.raw("pagination", pagination_json(listing.total, page));
   return std::move(text).done();
 }
 
@@ -134,11 +167,7 @@ std::string listing_json(const lifecycle::Listing& listing, Page page) {
     items += sandbox_json(sandbox);
   }
   items += ']';
-  auto pages = (listing.total + page.size - 1) / page.size;
-  ObjectText pagination;
-  pagination.add("page", page.number).add("pageSize", page.size).add("totalItems", listing.total);
-  pagination.add("totalPages", pages).add("hasNextPage", page.number < pages);
-  text.raw("pagination", std::move(pagination).done());
+  text.raw("pagination", pagination_json(listing.total, page));
   return std::move(text).done();
 }
 

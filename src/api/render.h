@@ -9,6 +9,7 @@
 #include "image/image.h"
 #include "lifecycle/service.h"
 #include "model/sandbox.h"
+#include "model/snapshot.h"
 
 namespace osb::api {
 
@@ -32,6 +33,8 @@ struct Page {
 std::string created_json(const Sandbox& sandbox);
 std::string sandbox_json(const Sandbox& sandbox);
 std::string listing_json(const lifecycle::Listing& listing, Page page);
+std::string snapshot_json(const Snapshot& snapshot);
+std::string listing_json(const lifecycle::SnapshotListing& listing, Page page);
 std::string image_json(const image::Image& image);
 
 }  // namespace osb::api

@@ -73,6 +73,7 @@ Result<> FileStore::prepare(const std::string& root) {
   CHECK_OK(fs::set_mode(root_.get(), 0700));  // what is in it keeps the modes of images, setuid bits among them
   TRY(layers_, own_dir(root_.get(), "layers"));
   TRY(images_, own_dir(root_.get(), "images"));
+  TRY(snapshots_, own_dir(root_.get(), "snapshots"));
   TRY(tmp_, own_dir(root_.get(), "tmp"));
   return Ok{};
 }
@@ -136,12 +137,14 @@ Result<Image> FileStore::read_record(const std::string& name) const {
   return image;
 }
 
-Result<FileStore::Records> FileStore::read_records() const {
-  TRY(auto files, fs::list_dir(images_.get(), kMaxImages));
+Result<FileStore::Records> FileStore::read_records() const { return read_records_in(images_.get()); }
+
+Result<FileStore::Records> FileStore::read_records_in(int dir) const {
+  TRY(auto files, fs::list_dir(dir, kMaxImages));
   Records records;
   for (const std::string& file : files) {
     if (file.starts_with('.')) continue;  // a replacement under way, or cut short by a crash
-    auto fd = fs::open_beneath(images_.get(), file, O_RDONLY);
+    auto fd = fs::open_beneath(dir, file, O_RDONLY);
     if (!fd && fd.error().sys() == ENOENT) continue;  // removed since it was listed
     auto text = fd ? fs::read_to_end(fd->get(), kMaxRecord) : Result<std::string>(fd.error());
     auto image = text ? from_record(*text) : Result<Image>(text.error());
@@ -278,9 +281,11 @@ Result<> FileStore::remove(const std::string& reference, const std::function<boo
 // A layer leaves by a rename, so that what stands in layers/ is complete at every moment.
 Result<> FileStore::collect_layers() {
   TRY(auto records, read_records());
-  if (!records.complete) return Ok{};
+  TRY(auto snapshots, read_records_in(snapshots_.get()));
+  if (!records.complete || !snapshots.complete) return Ok{};
   std::set<std::string> wanted(host_.layers.begin(), host_.layers.end());
   for (const Image& image : records.images) wanted.insert(image.layers.begin(), image.layers.end());
+  for (const Image& image : snapshots.images) wanted.insert(image.layers.begin(), image.layers.end());
   TRY(auto names, fs::list_dir(layers_.get(), kMaxImages));
   for (const std::string& name : names) {
     if (wanted.contains(name)) continue;

@@ -5,7 +5,8 @@
 //     lock             held while names or layers change (never while an import unpacks)
 //     layers/<hex>/    complete layers
 //     images/*.json    one record a name (record.h)
-//     tmp/<random>/    imports under way
+//     snapshots/*.json one record a snapshot, named by its id
+//     tmp/<random>/    imports and snapshots under way
 #pragma once
 #include <memory>
 #include <string>
@@ -35,6 +36,12 @@ class FileStore : public Store {
   Result<Image> import(const std::string& path, const ImportOptions& options) override;
   Result<> remove(const std::string& reference, const std::function<bool(const Image&)>& in_use) override;
 
+  Result<std::unique_ptr<LayerDraft>> begin_snapshot() override;
+  Result<Image> commit_snapshot(const LayerDraft& draft, const std::string& id, const Image& base, std::uint64_t bytes) override;
+  Result<Image> snapshot(const std::string& id) const override;
+  Result<std::vector<std::string>> snapshots() const override;
+  Result<> remove_snapshot(const std::string& id) override;
+
  private:
   FileStore(StoreOptions options) : options_(std::move(options)) {}
 
@@ -48,6 +55,7 @@ class FileStore : public Store {
     bool complete = true;  // false: one could not be read, so nobody knows which layers it needs
   };
   Result<Records> read_records() const;
+  Result<Records> read_records_in(int dir) const;
 
   Result<bool> layer_exists(const std::string& layer) const;
   Result<std::uint64_t> layer_size(const std::string& layer) const;
@@ -65,6 +73,7 @@ class FileStore : public Store {
   Fd root_;
   Fd layers_;
   Fd images_;
+  Fd snapshots_;
   Fd tmp_;
   Image host_;
 };

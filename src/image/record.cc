@@ -21,7 +21,8 @@ std::string to_record(const Image& image) {
                       {"env", std::move(env)},
                       {"working_dir", image.working_dir},
                       {"size_bytes", image.size_bytes},
-                      {"created_at", image.created_at}};
+                      {"created_at", image.created_at},
+                      {"snapshot_layers", image.snapshot_layers}};
   return json::serialize(record) + "\n";
 }
 
@@ -36,6 +37,7 @@ Result<Image> from_record(std::string_view text) {
   image.working_dir = text_at(*record, "working_dir");
   image.size_bytes = size_at(*record, "size_bytes");
   image.created_at = text_at(*record, "created_at");
+  image.snapshot_layers = size_at(*record, "snapshot_layers");
   const json::value* host_view = record->if_contains("host_view");
   image.host_view = host_view != nullptr && host_view->is_bool() && host_view->get_bool();
   if (const json::array* env = array_at(*record, "env"))

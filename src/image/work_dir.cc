@@ -1,6 +1,7 @@
 #include "image/work_dir.h"
 
 #include <fcntl.h>
+#include <unistd.h>
 
 #include "base/id.h"
 #include "base/log.h"
@@ -29,7 +30,13 @@ Result<WorkDir> WorkDir::make(int tmp) {
 
 WorkDir::~WorkDir() {
   if (!dir_) return;
-  if (auto removed = fs::remove_tree(tmp_, name_); !removed) log::warn("image work directory stays", {{"error", removed.error().what()}});
+  auto removed = fs::remove_tree(tmp_, name_);
+  // A helper that was killed a moment ago may still make its last file.
+  for (int tries = 0; !removed && tries < 50; ++tries) {
+    ::usleep(10'000);
+    removed = fs::remove_tree(tmp_, name_);
+  }
+  if (!removed) log::warn("image work directory stays", {{"error", removed.error().what()}});
 }
 
 Result<Fd> WorkDir::make_dir(const std::string& name) const {

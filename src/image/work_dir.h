@@ -17,6 +17,7 @@ class WorkDir {
   ~WorkDir();
 
   int dir() const { return dir_.get(); }
+  const std::string& name() const { return name_; }
   // A new empty directory in it, open for reading.
   Result<Fd> make_dir(const std::string& name) const;
 

@@ -75,6 +75,7 @@ void Launcher::adopt_one(const LedgerRecord& record) {
     return kill(sandbox, wire::Cause::unknown);
   }
   sandbox.phase = Phase::live;
+  thaw_adopted(sandbox);
   sandbox.frozen = groups_.frozen(record.id);
   if (sandbox.deadline != 0) schedule(sandbox.deadline, Chore::deadline, record.id);
   log::info("adopted sandbox", {{"id", record.id}, {"pid", sandbox.pid}});

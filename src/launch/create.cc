@@ -39,7 +39,7 @@ Result<> check(const wire::CreateRequest& request) {
   const auto& l = request.limits;
   auto refuse = [](const char* what) { return Error(Errc::invalid_argument, what, EINVAL); };
   auto within = [](std::uint64_t value, std::uint64_t least, std::uint64_t most) { return value >= least && value <= most; };
-  if (!within(request.layer_count, 1, wire::kMaxLayers)) return refuse("layer count");
+  if (!within(request.layer_count, 1, wire::kMaxLayers) || request.snapshot_layers >= request.layer_count) return refuse("layer count");
   if (!within(l.memory_bytes, 1 << 20, 1ull << 40) || !within(l.cpu_millis, 10, 1'024'000) || !within(l.pids, 2, 32'768))
     return refuse("limits");
   if (!within(l.disk_bytes, 64 << 10, 1ull << 44) || !within(l.disk_inodes, 16, 1ull << 32)) return refuse("disk limits");
@@ -120,6 +120,7 @@ Result<> Launcher::begin_create(Sandbox& sandbox, const wire::CreateRequest& req
   plan.policy = request.policy;
   plan.limits = request.limits;
   plan.host_view = request.host_view != 0;
+  plan.snapshot_layers = request.snapshot_layers;
   plan.hostname = "sbx-" + sandbox.id.substr(0, 8);
   plan.machine_id = random_hex(16);
   plan.setup = setup.get();

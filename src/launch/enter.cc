@@ -58,6 +58,7 @@ void enter(const EnterPlan& plan) {
   steps.must(Step::image_layers, [&] { return mounts.image_layers(); });
   steps.must(Step::root_overlay, [&] { return mounts.root_overlay(); });
   steps.must(Step::host_view, [&] { return mounts.host_view(); });
+  steps.must(Step::restored_places, [&] { return mounts.restored_places(); });
   steps.must(Step::proc, [&] { return mounts.proc(); });
   steps.must(Step::proc_masks, [&] { return mounts.proc_masks(); });
   steps.must(Step::root_switch, [&] { return mounts.switch_root(); });  // from here host paths mean nothing

@@ -19,6 +19,7 @@ struct EnterPlan {
   std::string hostname;                  // sbx-xxxxxxxx
   std::string machine_id;                // 32 hex
   std::vector<std::string> layer_paths;  // topmost first, scaffold not included
+  std::size_t snapshot_layers = 0;       // so many of them, from the top, are snapshots
   bool host_view = false;
   int disk_socket = -1;  // a disk-backed writable layer comes from here; -1 = it is made of memory
   std::string shape;     // relative to the work directory

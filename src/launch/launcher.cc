@@ -144,6 +144,9 @@ void Launcher::on_ready(int fd, const Watch& watch) {
     case Watched::started:
       if (auto* sandbox = find(watch.id)) on_started(*sandbox);
       return;
+    case Watched::capture:
+      if (auto* sandbox = find(watch.id); sandbox != nullptr && sandbox->capture) on_capture_end(*sandbox);
+      return;
     case Watched::pid:
       if (auto* sandbox = find(watch.id)) on_pid_exit(*sandbox);
       return;
@@ -191,6 +194,7 @@ void Launcher::drop_client(std::uint64_t client) {
   if (found == clients_.end()) return;
   unwatch(found->second.fd());
   clients_.erase(found);
+  drop_captures_of(client);
 }
 
 void Launcher::dispatch(std::uint64_t client, Received& message) {
@@ -233,6 +237,9 @@ void Launcher::dispatch(std::uint64_t client, Received& message) {
     case wire::Op::usage: return of_sandbox([&](Sandbox& sandbox) { usage(to, sandbox); });
     case wire::Op::set_deadline:
       if (const auto* request = as<wire::DeadlineRequest>(message)) return set_deadline(to, *request);
+      return drop_client(client);
+    case wire::Op::snapshot:
+      if (const auto* request = as<wire::SnapshotRequest>(message)) return snapshot(to, *request, std::move(message.descriptor));
       return drop_client(client);
     case wire::Op::list:
       if (const auto* request = as<wire::ListRequest>(message)) return list(to, *request);
@@ -329,6 +336,13 @@ void Launcher::run_due_chores() {
         if (sandbox->phase == Phase::dying && sandbox->pid == 0) finish(*sandbox);
         break;
       case Chore::check_frozen: check_frozen(*sandbox); break;
+      case Chore::capture_deadline:
+        // An earlier snapshot's deadline finds a later one that has still time.
+        if (sandbox->capture && sandbox->capture->deadline <= now) {
+          sandbox->capture->late = true;
+          stop_capture(*sandbox);
+        }
+        break;
     }
   }
   arm_timer();

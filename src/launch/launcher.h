@@ -12,6 +12,7 @@
 
 #include "base/fd.h"
 #include "base/result.h"
+#include "launch/capture.h"
 #include "launch/cgroups.h"
 #include "launch/channel.h"
 #include "launch/host.h"
@@ -44,6 +45,19 @@ class Launcher {
     std::uint64_t seq = 0;
   };
 
+  struct Capture {  // a snapshot under way
+    Pending to;
+    Fd work;
+    CopyLimits limits;
+    bool thaw = false;  // we froze it; a sandbox that was paused before stays so
+    bool late = false;
+    Fd helper = Fd();
+    Fd report = Fd();
+    CaptureReport facts = {};
+    std::uint64_t began = 0;
+    std::uint64_t deadline = 0;
+  };
+
   struct Sandbox {
     std::string id;
     std::uint32_t range = 0;
@@ -60,6 +74,7 @@ class Launcher {
     std::uint64_t deadline = 0;
     std::optional<Pending> create;
     std::optional<Pending> freeze;
+    std::optional<Capture> capture;
     wire::Step failed = wire::Step::none;
     int failed_errno = 0;
     std::string failed_detail;
@@ -69,13 +84,13 @@ class Launcher {
     CgroupUsage usage;  // read once, when it has ended
   };
 
-  enum class Watched { listener, client, report, started, pid, helper, timer };
+  enum class Watched { listener, client, report, started, pid, helper, capture, timer };
   struct Watch {
     Watched what;
     std::uint64_t client = 0;
     std::string id;
   };
-  enum class Chore { deadline, hasten, retry_remove, check_frozen };
+  enum class Chore { deadline, hasten, retry_remove, check_frozen, capture_deadline };
   struct Due {
     Chore chore;
     std::string id;
@@ -112,6 +127,16 @@ class Launcher {
   void list(const Pending& to, const wire::ListRequest& request);
   void usage(const Pending& to, Sandbox& sandbox);
 
+  // snapshot.cc
+  void snapshot(const Pending& to, const wire::SnapshotRequest& request, Fd work);
+  void begin_capture(Sandbox& sandbox);
+  void stop_capture(Sandbox& sandbox);
+  void on_capture_end(Sandbox& sandbox);
+  void end_capture(Sandbox& sandbox, int sys, std::string_view detail);
+  void reply_snapshot(const Pending& to, const Capture& capture, int sys, std::string_view detail = {});
+  void drop_captures_of(std::uint64_t client);
+  void thaw_adopted(Sandbox& sandbox);
+
   // create.cc: the parent's half of the create list
   void create(const Pending& to, const wire::CreateRequest& request, Fd setup);
   Result<> begin_create(Sandbox& sandbox, const wire::CreateRequest& request, const Fd& setup);
@@ -135,6 +160,8 @@ class Launcher {
   void leave_nothing();
 
   std::string socket_path(std::string_view id) const { return options_.host.run_dir + "/sandboxes/" + std::string(id) + ".sock"; }
+
+  std::string frozen_mark(std::string_view id) const { return options_.host.run_dir + "/sandboxes/" + std::string(id) + ".frozen"; }
 
   LauncherOptions options_;
   Host host_;

@@ -88,6 +88,8 @@ bool Mounts::fill_store() {
       if (::mkdirat(store_, name, 0700) != 0) return false;
     }
   }
+  if (plan_.snapshot_layers > 0 && (::mkdirat(store_, "workspace-work", 0700) != 0 || ::mkdirat(store_, "home-work", 0700) != 0))
+    return false;
   if (!own(store_, "workspace", owner(), 0755) || !own(store_, "home", owner(), 0755)) return false;
   sources_[workspace] = raw::open_tree_clone(store_, "workspace");
   sources_[home] = raw::open_tree_clone(store_, "home");
@@ -99,6 +101,8 @@ bool Mounts::fill_scratch() {
   if (mount < 0 || raw::move_mount(mount, AT_FDCWD, "scratch") != 0) return false;
   scratch_ = ::open("scratch", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
   if (scratch_ < 0) return false;
+  if (plan_.snapshot_layers > 0 && (::mkdirat(scratch_, "tmp-work", 0700) != 0 || ::mkdirat(scratch_, "var-tmp-work", 0700) != 0))
+    return false;
   bool made = own(scratch_, "tmp", 0, 01777) && own(scratch_, "var-tmp", 0, 01777) && own(scratch_, "shm", 0, 01777) &&
               own(scratch_, "run", owner(), 0755) && ::mkdirat(scratch_, "etc", 0755) == 0;
   if (!made || !write_file_at(scratch_, "etc/hostname", plan_.hostname + "\n") ||
@@ -138,17 +142,22 @@ bool Mounts::image_layers() {
 }
 
 // An overlay even where nothing is writable: file locks on a plain bind would be shared between sandboxes.
-int Mounts::overlay(const char* lower, const char* upper, const char* work) {
+int Mounts::overlay(const char* lower, const char* upper, const char* work, bool writable) {
   int fs = raw::fsopen("overlay");
   if (fs < 0) return -1;
   bool set = raw::fsconfig_string(fs, "source", "root") == 0 && raw::fsconfig_string(fs, "lowerdir", lower) == 0;
-  if (set && writable()) {
+  if (set && writable) {
+    // What a snapshot copies must mean the same elsewhere: no notes about where a file or directory came from.
+    set = raw::fsconfig_string(fs, "redirect_dir", "nofollow") == 0 && raw::fsconfig_string(fs, "metacopy", "off") == 0 &&
+          raw::fsconfig_string(fs, "index", "off") == 0;
+  }
+  if (set && writable) {
     // volatile: the layer dies with the sandbox, so nobody waits for it to reach a disk.
     set = raw::fsconfig_string(fs, "upperdir", upper) == 0 && raw::fsconfig_string(fs, "workdir", work) == 0 &&
           raw::fsconfig_flag(fs, "volatile") == 0;
   }
   int mount =
-      set && raw::fsconfig_create(fs) == 0 ? raw::fsmount(fs, static_cast<unsigned>(kBase | (writable() ? 0 : MOUNT_ATTR_RDONLY))) : -1;
+      set && raw::fsconfig_create(fs) == 0 ? raw::fsmount(fs, static_cast<unsigned>(kBase | (writable ? 0 : MOUNT_ATTR_RDONLY))) : -1;
   int error = errno;
   ::close(fs);
   errno = error;
@@ -160,20 +169,68 @@ bool Mounts::root_overlay() {
   std::size_t used = 2;
   for (std::size_t i = 1; i <= plan_.layer_paths.size(); ++i)
     used += static_cast<std::size_t>(std::snprintf(lower + used, sizeof lower - used, ":l%zu", i));
-  root_ = overlay(lower, "store/upper", "store/upper-work");
+  root_ = overlay(lower, "store/upper", "store/upper-work", writable());
   return root_ >= 0;
 }
 
 bool Mounts::host_view() {
   for (std::size_t i = 0; plan_.host_view && i < plan_.host->host_directories().size(); ++i) {
-    char lower[32];
+    Lower lower;
     char upper[32];
     char work[32];
-    std::snprintf(lower, sizeof lower, "h%zu:mask/empty", i);
+    if (!add_snapshots(lower, plan_.host->host_directories()[i].name.c_str()) || !lower.add("h%zu", i) || !lower.add("mask/empty", 0))
+      return false;
     std::snprintf(upper, sizeof upper, "store/upper-h%zu", i);
     std::snprintf(work, sizeof work, "store/work-h%zu", i);
-    host_[i] = overlay(lower, upper, work);
+    host_[i] = overlay(lower.text, upper, work, writable());
     if (host_[i] < 0) return false;
+  }
+  return true;
+}
+
+bool Mounts::Lower::add(const char* format, std::size_t number, const char* path) {
+  char next[96];
+  int length = std::snprintf(next, sizeof next, format, number, path);
+  std::size_t room = sizeof text - used;
+  if (length < 0 || static_cast<std::size_t>(length) >= sizeof next || static_cast<std::size_t>(length) + 2 > room)
+    return errno = ENAMETOOLONG, false;
+  used += static_cast<std::size_t>(std::snprintf(text + used, room, used == 0 ? "%s" : ":%s", next));
+  return true;
+}
+
+// The directory `path` of every snapshot that has one, topmost first.
+bool Mounts::add_snapshots(Lower& lower, const char* path) {
+  for (std::size_t i = 1; i <= plan_.snapshot_layers; ++i) {
+    char name[64];
+    std::snprintf(name, sizeof name, "l%zu/%s", i, path);
+    int found = raw::openat2(AT_FDCWD, name, O_PATH | O_DIRECTORY | O_NOFOLLOW, RESOLVE_BENEATH | RESOLVE_NO_SYMLINKS);
+    if (found < 0 && (errno == ENOENT || errno == ENOTDIR || errno == ELOOP)) continue;
+    if (found < 0) return false;
+    ::close(found);
+    if (!lower.add("l%zu/%s", i, path)) return false;
+  }
+  return true;
+}
+
+// The writable places of a sandbox that was made from a snapshot begin with what they held then. Nothing is copied: each is an
+// overlay of its own over the directories of the snapshots.
+bool Mounts::restored_places() {
+  struct Place {
+    Source as;
+    const char* path;
+    const char* upper;
+    const char* work;
+  };
+  for (Place place : {Place{workspace, "workspace", "store/workspace", "store/workspace-work"},
+                      {home, "home/user", "store/home", "store/home-work"},
+                      {tmp, "tmp", "scratch/tmp", "scratch/tmp-work"},
+                      {var_tmp, "var/tmp", "scratch/var-tmp", "scratch/var-tmp-work"}}) {
+    Lower lower;
+    if (!add_snapshots(lower, place.path)) return false;
+    if (lower.used == 0) continue;
+    ::close(sources_[place.as]);
+    sources_[place.as] = overlay(lower.text, place.upper, place.work, true);
+    if (sources_[place.as] < 0) return false;
   }
   return true;
 }

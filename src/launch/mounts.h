@@ -15,6 +15,7 @@ class Mounts {
   bool image_layers();
   bool root_overlay();
   bool host_view();
+  bool restored_places();
   bool switch_root();
   bool proc();
   bool proc_masks();
@@ -34,7 +35,13 @@ class Mounts {
   bool own(int dir, const char* name, std::uint32_t inner_id, unsigned mode);
   bool attach(int mount, const char* target);
   bool attach_clone(int from, const char* target, std::uint64_t attributes);
-  int overlay(const char* lower, const char* upper, const char* work);
+  struct Lower {  // directories of an overlay, "l1:l2:..."
+    char text[1024] = {};
+    std::size_t used = 0;
+    bool add(const char* format, std::size_t number, const char* path = "");
+  };
+  bool add_snapshots(Lower& lower, const char* path);
+  int overlay(const char* lower, const char* upper, const char* work, bool writable);
   bool writable() const { return plan_.policy.root == RootMode::writable; }
   std::uint32_t owner() const { return plan_.policy.user == UserMode::root ? 0 : kPayloadId; }
 

@@ -27,7 +27,7 @@ void Launcher::set_deadline(const Pending& to, const wire::DeadlineRequest& requ
 }
 
 void Launcher::freeze(const Pending& to, Sandbox& sandbox) {
-  if (sandbox.phase != Phase::live || sandbox.freeze) return reply_status(to, wire::Op::freeze, EBUSY);
+  if (sandbox.phase != Phase::live || sandbox.freeze || sandbox.capture) return reply_status(to, wire::Op::freeze, EBUSY);
   if (auto asked = groups_.freeze(sandbox.id, true); !asked)
     return reply_status(to, wire::Op::freeze, asked.error().sys(), "cgroup.freeze");
   sandbox.freeze = to;
@@ -37,8 +37,14 @@ void Launcher::freeze(const Pending& to, Sandbox& sandbox) {
 
 // A process in the kernel freezes when it comes back to user space; asking again is cheap and needs no descriptor.
 void Launcher::check_frozen(Sandbox& sandbox) {
-  if (!sandbox.freeze) return;
+  bool for_snapshot = sandbox.capture && sandbox.capture->thaw && !sandbox.capture->helper;
+  if (!sandbox.freeze && !for_snapshot) return;
   auto now = static_cast<std::uint64_t>(boot_now_nanos());
+  if (for_snapshot) {
+    if (groups_.frozen(sandbox.id)) return begin_capture(sandbox);
+    if (now - sandbox.capture->began > kFreezeLimit) return end_capture(sandbox, ETIMEDOUT, "processes do not freeze");
+    return schedule(now + kMillisecond, Chore::check_frozen, sandbox.id);
+  }
   if (groups_.frozen(sandbox.id)) {
     sandbox.frozen = true;
     reply_status(*std::exchange(sandbox.freeze, std::nullopt), wire::Op::freeze, 0);
@@ -51,6 +57,7 @@ void Launcher::check_frozen(Sandbox& sandbox) {
 }
 
 void Launcher::thaw(const Pending& to, Sandbox& sandbox) {
+  if (sandbox.capture) return reply_status(to, wire::Op::thaw, EBUSY);
   auto thawed = groups_.freeze(sandbox.id, false);
   if (thawed) sandbox.frozen = false;
   reply_status(to, wire::Op::thaw, thawed ? 0 : thawed.error().sys(), thawed ? "" : "cgroup.freeze");

@@ -20,6 +20,8 @@ void Launcher::kill(Sandbox& sandbox, wire::Cause cause) {
   sandbox.cause = cause;
   sandbox.killed_at = static_cast<std::uint64_t>(boot_now_nanos());
   if (sandbox.freeze) reply_status(*std::exchange(sandbox.freeze, std::nullopt), wire::Op::freeze, ENOENT);
+  stop_capture(sandbox);
+  if (sandbox.capture && !sandbox.capture->helper) end_capture(sandbox, ENOENT, "the sandbox has ended");
   ::unlink(socket_path(sandbox.id).c_str());  // nobody new can reach it
   if (sandbox.pid == 0) return finish(sandbox);
   if (auto killed = groups_.kill(sandbox.id); !killed)
@@ -56,6 +58,12 @@ void Launcher::on_pid_exit(Sandbox& sandbox) {
 }
 
 void Launcher::finish(Sandbox& sandbox) {
+  if (sandbox.capture) {
+    // Its helper holds a copy of the mounts; nothing of the sandbox is gone before that is.
+    stop_capture(sandbox);
+    if (!sandbox.capture->helper) end_capture(sandbox, ENOENT, "the sandbox has ended");
+    if (sandbox.capture) return schedule(static_cast<std::uint64_t>(boot_now_nanos()) + 2 * kMillisecond, Chore::retry_remove, sandbox.id);
+  }
   if (sandbox.groups_made) {
     if (!sandbox.usage_read) {
       sandbox.usage = groups_.usage(sandbox.id);

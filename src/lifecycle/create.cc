@@ -41,6 +41,19 @@ class MakingMark {
   std::string id_;
 };
 
+// A snapshot that a create stands on is not removed under it.
+class SnapshotUse {
+ public:
+  SnapshotUse(std::multiset<std::string>& uses, const std::string& id) : uses_(uses), at_(uses.insert(id)) {}
+  SnapshotUse(const SnapshotUse&) = delete;
+  SnapshotUse& operator=(const SnapshotUse&) = delete;
+  ~SnapshotUse() { uses_.erase(at_); }
+
+ private:
+  std::multiset<std::string>& uses_;
+  std::multiset<std::string>::iterator at_;
+};
+
 }  // namespace
 
 Task<Result<Sandbox>> Service::create(SandboxSpec spec, Caller caller) {
@@ -65,8 +78,9 @@ Task<Result<Sandbox>> Service::create_shielded(SandboxSpec spec, Caller caller, 
 Task<Result<Sandbox>> Service::make(Entry entry, Caller caller) {
   auto id = entry.sandbox.id;
   MakingMark mark(making_, id.text());
+  SnapshotUse use(making_from_, entry.sandbox.spec.snapshot_id);
   SandboxSpec effective = entry.sandbox.spec;
-  effective.image = image_for(effective.image);
+  if (effective.snapshot_id.empty()) effective.image = image_for(effective.image);
   auto made = co_await runtime_.create(id, std::move(effective), entry.sandbox.deadline_boot_nanos);
   if (!made) co_return coded(std::move(made).error(), "DOCKER::SANDBOX_START_FAILED").in("create sandbox");
   auto admitted = admit(std::move(entry), caller);
@@ -90,8 +104,8 @@ Result<> Service::check_options(const SandboxSpec& spec) const {
 
 Result<Entry> Service::prepare(SandboxSpec spec, const Caller& caller) const {
   CHECK_OK(check_options(spec));
-  auto image = images_.resolve(image_for(spec.image));
-  if (!image) return coded(std::move(image).error(), "SANDBOX::IMAGE_NOT_FOUND").at("image.uri");
+  TRY(auto image, source_image(spec, caller));
+  spec.layers = image.layers;
   if (live() >= options_.max_sandboxes)
     return Error(Errc::exhausted, cat("this server holds its maximum of ", options_.max_sandboxes, " sandboxes"))
         .with_code("SANDBOX::LIMIT_REACHED")
@@ -108,7 +122,14 @@ Result<Entry> Service::prepare(SandboxSpec spec, const Caller& caller) const {
     sandbox.deadline_boot_nanos = static_cast<std::uint64_t>(boot_now_nanos() + *seconds * 1'000'000'000);
     sandbox.boot_id = options_.boot_id;
   }
-  return Entry{.sandbox = std::move(sandbox), .image_name = image->name, .image_digest = image->digest};
+  return Entry{.sandbox = std::move(sandbox), .image_name = image.name, .image_digest = image.digest};
+}
+
+Result<image::Image> Service::source_image(const SandboxSpec& spec, const Caller& caller) const {
+  if (!spec.snapshot_id.empty()) return snapshots_->restorable(spec.snapshot_id, caller);
+  auto image = images_.resolve(image_for(spec.image));
+  if (!image) return coded(std::move(image).error(), "SANDBOX::IMAGE_NOT_FOUND").at("image.uri");
+  return image;
 }
 
 // The runtime has made it. Recorded and written down, or the caller takes it apart again. Recorded first: a crash

@@ -26,6 +26,7 @@ class FakeRuntime : public runtime::Runtime {
     capabilities_.name = "fake";
     capabilities_.pause = capabilities_.limits_disk = capabilities_.network_isolation = capabilities_.survives_serve_restart = true;
     capabilities_.measures = true;
+    capabilities_.snapshots = true;
   }
 
   // ---- what a test does to it: `op` is create, destroy, pause, resume, set_deadline, list or usage -----------------
@@ -110,6 +111,12 @@ class FakeRuntime : public runtime::Runtime {
     co_return usage;
   }
 
+  Task<Result<runtime::SnapshotFacts>> snapshot(SandboxId id, int, std::string, runtime::SnapshotLimits) override {
+    if (auto begun = co_await begin("snapshot", id.text()); !begun) co_return std::move(begun).error();
+    if (!sandboxes.contains(id.text())) co_return unknown(id);
+    co_return runtime::SnapshotFacts{.bytes = 10, .entries = 3};
+  }
+
   http::Target execd(const SandboxId&) const override { return execd_target; }
 
   Task<Result<std::unique_ptr<http::ClientConnection>>> dial(SandboxId id, std::uint16_t port) override {
@@ -185,12 +192,46 @@ class FakeImages : public image::Store {
     return Ok{};
   }
 
+  std::map<std::string, image::Image> kept;  // snapshots
+  Result<std::unique_ptr<image::LayerDraft>> begin_snapshot() override {
+    return std::unique_ptr<image::LayerDraft>(std::make_unique<FakeDraft>());
+  }
+  Result<image::Image> commit_snapshot(const image::LayerDraft&, const std::string& id, const image::Image& base,
+                                       std::uint64_t bytes) override {
+    image::Image image = base;
+    image.layers.insert(image.layers.begin(), std::string(64, 'b'));
+    image.snapshot_layers = base.snapshot_layers + 1;
+    image.size_bytes = bytes;
+    kept[id] = image;
+    return image;
+  }
+  Result<image::Image> snapshot(const std::string& id) const override {
+    auto found = kept.find(id);
+    if (found == kept.end()) return Error(Errc::not_found, "no such snapshot");
+    return found->second;
+  }
+  Result<std::vector<std::string>> snapshots() const override {
+    std::vector<std::string> ids;
+    for (const auto& [id, image] : kept) ids.push_back(id);
+    return ids;
+  }
+  Result<> remove_snapshot(const std::string& id) override {
+    kept.erase(id);
+    return Ok{};
+  }
+
  private:
+  struct FakeDraft final : image::LayerDraft {
+    std::string hex = std::string(32, 'd');
+    int dir() const override { return -1; }
+    const std::string& name() const override { return hex; }
+  };
   static image::Image make(const std::string& name) {
     image::Image image;
     image.name = name;
     image.digest = name == "host" ? "host" : "sha256:" + std::string(64, 'a');
     image.host_view = name == "host";
+    image.layers = {std::string(64, 'a')};
     return image;
   }
 };

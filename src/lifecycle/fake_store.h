@@ -59,6 +59,40 @@ class FakeStore : public store::Store {
     for (const auto& [name, image] : image_rows) out.push_back(image);
     return out;
   }
+
+  std::map<std::string, Snapshot> snapshot_rows;
+  Result<> put_snapshot(const Snapshot& snapshot) override {
+    if (failing) return *failing;
+    snapshot_rows.insert_or_assign(snapshot.id.text(), snapshot);
+    return Ok{};
+  }
+  Result<> erase_snapshot(const SnapshotId& id) override {
+    if (failing) return *failing;
+    snapshot_rows.erase(id.text());
+    return Ok{};
+  }
+  Result<std::vector<Snapshot>> snapshots() override {
+    std::vector<Snapshot> out;
+    for (const auto& [id, snapshot] : snapshot_rows) out.push_back(snapshot);
+    return out;
+  }
+
+  std::map<std::string, Volume> volume_rows;
+  Result<> put_volume(const Volume& volume) override {
+    if (failing) return *failing;
+    volume_rows.insert_or_assign(volume.id.text(), volume);
+    return Ok{};
+  }
+  Result<> erase_volume(const VolumeId& id) override {
+    if (failing) return *failing;
+    volume_rows.erase(id.text());
+    return Ok{};
+  }
+  Result<std::vector<Volume>> volumes() override {
+    std::vector<Volume> out;
+    for (const auto& [id, volume] : volume_rows) out.push_back(volume);
+    return out;
+  }
 };
 
 }  // namespace osb::lifecycle

@@ -41,6 +41,7 @@ Task<Result<>> Service::start() {
   }
   for (const auto& [id, unused] : frozen) co_await destroy_orphan(*SandboxId::parse(id));
   log::info("sandboxes reconciled", {{"adopted", adopted}, {"records", table_.size()}, {"orphans", frozen.size()}});
+  if (auto reconciled = co_await snapshots_->start(); !reconciled) co_return std::move(reconciled).error();
   started_ = true;
   for (const auto& ended : std::exchange(early_, {})) on_ended(ended);
   tasks_.spawn("lifecycle timer", run_timer());
@@ -49,7 +50,8 @@ Task<Result<>> Service::start() {
 }
 
 void Service::place(Sandbox record) {
-  auto image = images_.resolve(image_for(record.spec.image));
+  const auto& spec = record.spec;
+  auto image = spec.snapshot_id.empty() ? images_.resolve(image_for(spec.image)) : images_.snapshot(spec.snapshot_id);
   Entry entry{.sandbox = std::move(record)};
   if (image) {
     entry.image_name = image->name;

@@ -51,6 +51,7 @@ Service::Service(asio::io_context& io, store::Store& store, audit::Log& audit, i
       timer_(io.get_executor()),
       tasks_(io.get_executor()) {
   if (options_.boot_id.empty()) options_.boot_id = kernel_boot_id();
+  snapshots_ = std::make_unique<Snapshots>(io, *this, store, audit, images, runtime);
 }
 
 Service::~Service() = default;
@@ -63,6 +64,7 @@ void Service::set_options(Options options) {
 
 Task<void> Service::stop() {
   stopping_ = true;
+  co_await snapshots_->stop();
   co_await tasks_.stop();
 }
 
@@ -102,6 +104,19 @@ bool Service::image_in_use(const std::string& digest_or_name) const {
     if (is_finished(entry.sandbox.status.state)) return;
     used = used || entry.image_name == digest_or_name || entry.image_digest == digest_or_name || entry.sandbox.spec.image == digest_or_name;
   });
+  return used || snapshots_->needs_image(digest_or_name);
+}
+
+Result<SnapshotSource> Service::snapshot_source(const SandboxId& id, const Caller& caller) const {
+  const auto* entry = table_.find(id.text());
+  if (entry == nullptr || entry->leaving != Leaving::no || !may_see(*entry, caller)) return unknown_sandbox(id);
+  return SnapshotSource{entry->sandbox, entry->image_name, entry->image_digest};
+}
+
+bool Service::uses_snapshot(const std::string& id) const {
+  bool used = making_from_.contains(id);
+  table_.each(
+      [&](const Entry& entry) { used = used || (!is_finished(entry.sandbox.status.state) && entry.sandbox.spec.snapshot_id == id); });
   return used;
 }
 

@@ -22,6 +22,7 @@
 #include "lifecycle/boot_timer.h"
 #include "lifecycle/idempotency.h"
 #include "lifecycle/measure.h"
+#include "lifecycle/snapshots.h"
 #include "lifecycle/table.h"
 #include "model/caller.h"
 #include "model/sandbox.h"
@@ -81,6 +82,10 @@ class Service {
   Result<EventLog> events(const SandboxId& id, const Caller& caller) const;
   // What a sandbox that has processes uses now. No ownership check: get() or a token comes first.
   Task<Result<Measure>> measure(SandboxId id);
+  Snapshots& snapshots() { return *snapshots_; }
+  Result<SnapshotSource> snapshot_source(const SandboxId& id, const Caller& caller) const;
+  bool uses_snapshot(const std::string& id) const;  // a sandbox made from it lives, or is being made
+  WallTime now() const { return options_.wall_clock(); }
 
   // For the proxy: no ownership check (the route has its own token), only existence and state.
   Result<Sandbox> find(const SandboxId& id) const;
@@ -111,6 +116,7 @@ class Service {
   Task<Result<Sandbox>> make(Entry entry, Caller caller);
   Result<> check_options(const SandboxSpec& spec) const;
   Result<Entry> prepare(SandboxSpec spec, const Caller& caller) const;
+  Result<image::Image> source_image(const SandboxSpec& spec, const Caller& caller) const;
   Result<Sandbox> admit(Entry entry, const Caller& caller);
   Task<void> undo_create(SandboxId id);
   std::string image_for(const std::string& reference) const;
@@ -158,9 +164,11 @@ class Service {
   CreateKeys create_keys_;
   // Creates under way. The end of a sandbox may be told before its create answers.
   std::map<std::string, std::optional<runtime::Ended>, std::less<>> making_;
-  std::set<std::string> unsaved_;      // ids whose stored copy differs from the table
-  std::int64_t save_again_at_ = 0;     // boot time
-  std::vector<runtime::Ended> early_;  // told before start() had the table ready
+  std::multiset<std::string> making_from_;  // snapshots that creates under way stand on
+  std::set<std::string> unsaved_;           // ids whose stored copy differs from the table
+  std::int64_t save_again_at_ = 0;          // boot time
+  std::vector<runtime::Ended> early_;       // told before start() had the table ready
+  std::unique_ptr<Snapshots> snapshots_;
   bool started_ = false;
   bool stopping_ = false;
   BootTimer timer_;

@@ -103,15 +103,13 @@ Result<> apply_extensions(StringMap extensions, SandboxSpec& spec) {
 
 // ---- sources ----------------------------------------------------------------------------------------------------
 
-Result<> refuse_pool_and_snapshot(const CreateShape& shape) {
+Result<> refuse_pool(const CreateShape& shape) {
   auto pool = shape.extensions.find("poolRef");
   if (pool != shape.extensions.end() && !is_blank(pool->second))
     return Error(Errc::invalid_argument, "extensions.poolRef: this runtime has no pools to take a sandbox from")
         .with_code("SANDBOX::UNSUPPORTED_POOL_REF")
         .at("extensions.poolRef")
         .with_hint("leave poolRef out; a fresh sandbox starts in milliseconds");
-  if (shape.snapshot_id)
-    return Error(Errc::not_found, "snapshotId: there is no such snapshot").with_code("SNAPSHOT::NOT_FOUND").at("snapshotId");
   return Ok{};
 }
 
@@ -128,6 +126,17 @@ Result<std::string> check_image(std::string image) {
     return refuse("image.uri",
                   cat(json_string(std::string_view(image).substr(0, 80)), " is not an image reference such as host or debian:12"));
   return image;
+}
+
+Result<> take_source(CreateShape& shape, SandboxSpec& spec) {
+  if (!shape.snapshot_id) {
+    TRY(spec.image, check_image(*std::move(shape.image)));
+    return Ok{};
+  }
+  if (!is_id_text(*shape.snapshot_id))
+    return Error(Errc::not_found, "snapshotId: there is no such snapshot").with_code("SNAPSHOT::NOT_FOUND").at("snapshotId");
+  spec.snapshot_id = *std::move(shape.snapshot_id);
+  return Ok{};
 }
 
 // ---- entrypoint ---------------------------------------------------------------------------------------------------
@@ -233,8 +242,9 @@ Result<SandboxSpec> judge(CreateShape shape, const CreateDefaults& defaults) {
   spec.limits = defaults.limits;
   spec.policy = defaults.policy;
   CHECK_OK(apply_extensions(shape.extensions, spec));
-  CHECK_OK(refuse_pool_and_snapshot(shape));
-  TRY(spec.image, check_image(*std::move(shape.image)));
+  CHECK_OK(refuse_pool(shape));
+  CHECK_OK(take_source(shape, spec));
+  if (!shape.entrypoint) shape.entrypoint = {"tail", "-f", "/dev/null"};  // only a snapshot comes without one
   TRY(spec.entrypoint, effective_entrypoint(*std::move(shape.entrypoint)));
   CHECK_OK(check_metadata(shape.metadata));
   CHECK_OK(check_platform(shape, defaults));

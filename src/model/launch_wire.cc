@@ -41,6 +41,7 @@ const char* name_of(Step step) {
     case Step::seccomp: return "seccomp";
     case Step::exec: return "exec";
     case Step::entrypoint: return "entrypoint";
+    case Step::restored_places: return "restored_places";
     case Step::count_: break;
   }
   return "?";

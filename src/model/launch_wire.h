@@ -29,6 +29,7 @@ enum class Op : std::uint32_t {
   list,          // ListRequest    -> ListReply; page by `after`
   usage,         // SandboxRequest -> UsageReply, or StatusReply when there is no such sandbox
   stop,          // StopRequest    -> StatusReply; the launcher destroys everything (if asked to) and exits
+  snapshot,      // SnapshotRequest + a directory -> SnapshotReply; what the sandbox has changed, as a layer
   exited = 100,  // event: ExitedEvent
 };
 
@@ -66,8 +67,9 @@ struct CreateRequest {
   std::uint64_t deadline_boot_nanos = 0;  // CLOCK_BOOTTIME; 0 = none
   Limits limits;
   Policy policy;
-  std::uint8_t host_view = 0;       // 1: the host's /usr (and /bin, /lib*) are part of the root, read-only
-  std::uint8_t answer_at_exec = 0;  // 1: nothing but execd has to start, so the answer need not wait until it is ready
+  std::uint8_t host_view = 0;        // 1: the host's /usr (and /bin, /lib*) are part of the root, read-only
+  std::uint8_t answer_at_exec = 0;   // 1: nothing but execd has to start, so the answer need not wait until it is ready
+  std::uint8_t snapshot_layers = 0;  // so many of the topmost layers are snapshots: they also hold the writable places
   std::uint32_t layer_count = 0;
   Digest layers[kMaxLayers];  // topmost first; sent truncated to layer_count
 };
@@ -112,6 +114,8 @@ enum class Step : std::uint32_t {
   seccomp,
   exec,
   entrypoint,  // execd runs, the sandbox's own first program does not
+  // ---- added later; numbers stay what they are ----
+  restored_places,  // inside the new process, after host_view
   count_,
 };
 const char* name_of(Step step);
@@ -140,6 +144,27 @@ struct DeadlineRequest {
   Head head{.op = Op::set_deadline};
   Key id;
   std::uint64_t deadline_boot_nanos = 0;
+};
+
+// Carries one descriptor: the directory `work` of the image store's tmp/, where the launcher makes `layer`.
+struct SnapshotRequest {
+  Head head{.op = Op::snapshot};
+  Key id;
+  Key work;  // its name, 32 hex: the launcher opens it itself and compares
+  std::uint64_t max_bytes = 0;
+  std::uint64_t max_entries = 0;
+  std::uint64_t max_nanos = 0;
+};
+
+struct SnapshotReply {
+  Head head{.op = Op::snapshot};
+  std::int32_t sys = 0;  // 0 = done; ENOENT = no such sandbox; EBUSY = another one is under way
+  std::uint32_t unused = 0;
+  std::uint64_t bytes = 0;         // of data copied
+  std::uint64_t entries = 0;       // files, links and directories made
+  std::uint64_t passed_over = 0;   // sockets
+  std::uint64_t frozen_nanos = 0;  // how long the sandbox stood still
+  char detail[160] = {};           // names of the sandbox's files in it are escaped
 };
 
 struct StopRequest {

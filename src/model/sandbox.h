@@ -10,13 +10,15 @@
 #include "model/limits.h"
 #include "model/policy.h"
 #include "model/states.h"
+#include "model/volume.h"
 
 namespace osb {
 
 using StringMap = std::map<std::string, std::string, std::less<>>;
 
 struct SandboxSpec {
-  std::string image;                    // reference as given: "host", "debian:12", "sha256:..."
+  std::string image;                    // reference as given: "host", "debian:12", "sha256:..."; "" = made from a snapshot
+  std::string snapshot_id;              // "" = made from an image
   std::vector<std::string> entrypoint;  // effective list (a single string with spaces is already split)
   StringMap env;
   StringMap metadata;
@@ -26,6 +28,8 @@ struct SandboxSpec {
   std::optional<std::int64_t> timeout_seconds;                  // nullopt = never expires
   std::optional<std::pair<std::string, std::string>> platform;  // os, arch: echoed only when requested
   bool secure_access = false;
+  std::vector<VolumeSpec> volumes;
+  std::vector<std::string> layers;  // what the image or snapshot was when the sandbox was made, topmost first
 };
 
 struct Status {

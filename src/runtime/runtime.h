@@ -23,6 +23,20 @@ struct Capabilities {
   bool network_isolation = false;
   bool survives_serve_restart = false;
   bool measures = false;  // usage() is the kernel's word; execd need not be asked
+  bool snapshots = false;
+};
+
+struct SnapshotLimits {
+  std::uint64_t bytes = 0;
+  std::uint64_t entries = 0;
+  std::uint32_t seconds = 0;
+};
+
+struct SnapshotFacts {
+  std::uint64_t bytes = 0;
+  std::uint64_t entries = 0;
+  std::uint64_t passed_over = 0;   // sockets
+  std::uint64_t frozen_nanos = 0;  // how long the sandbox stood still
 };
 
 enum class EndCause { unknown, exited, signalled, out_of_memory, expired, destroyed };
@@ -74,6 +88,9 @@ class Runtime {
   virtual Task<Result<>> set_deadline(SandboxId id, std::uint64_t deadline_boot_nanos) = 0;
   virtual Task<Result<std::vector<Live>>> list() = 0;
   virtual Task<Result<Usage>> usage(SandboxId id) = 0;
+  // What the sandbox has changed, as the directory `layer` in `directory`, whose name in the image store is `work`. The sandbox
+  // stands still meanwhile. conflict while it is being paused or another one is taken.
+  virtual Task<Result<SnapshotFacts>> snapshot(SandboxId id, int directory, std::string work, SnapshotLimits limits) = 0;
 
   // Where execd listens.
   virtual http::Target execd(const SandboxId& id) const = 0;

@@ -99,6 +99,46 @@ Result<> take_policy(const json::object& in, Policy& policy) {
   return Ok{};
 }
 
+void write_volumes(std::string& out, const std::vector<VolumeSpec>& volumes) {
+  out += R"(,"volumes":[)";
+  for (const auto& volume : volumes) {
+    if (out.back() != '[') out += ',';
+    out += cat(R"({"name":)", json_string(volume.name), R"(,"host_path":)", json_string(volume.host_path), R"(,"claim":)",
+               json_string(volume.claim), R"(,"mount_path":)", json_string(volume.mount_path), R"(,"sub_path":)",
+               json_string(volume.sub_path), R"(,"volume_id":)", json_string(volume.volume_id), R"(,"read_only":)", volume.read_only,
+               R"(,"delete_with_sandbox":)", volume.delete_with_sandbox, "}");
+  }
+  out += ']';
+}
+
+Result<> take_bool(const json::object& in, std::string_view name, bool& out) {
+  const auto* value = in.if_contains(name);
+  if (value == nullptr) return Ok{};
+  if (!value->is_bool()) return damaged(name);
+  out = value->get_bool();
+  return Ok{};
+}
+
+Result<> take_volumes(const json::object& in, std::vector<VolumeSpec>& out) {
+  const auto* value = in.if_contains("volumes");
+  if (value == nullptr) return Ok{};
+  if (!value->is_array()) return damaged("volumes");
+  for (const auto& item : value->get_array()) {
+    if (!item.is_object()) return damaged("volumes");
+    const auto& object = item.get_object();
+    auto& volume = out.emplace_back();
+    CHECK_OK(take_text(object, "name", volume.name));
+    CHECK_OK(take_text(object, "host_path", volume.host_path));
+    CHECK_OK(take_text(object, "claim", volume.claim));
+    CHECK_OK(take_text(object, "mount_path", volume.mount_path));
+    CHECK_OK(take_text(object, "sub_path", volume.sub_path));
+    CHECK_OK(take_text(object, "volume_id", volume.volume_id));
+    CHECK_OK(take_bool(object, "read_only", volume.read_only));
+    CHECK_OK(take_bool(object, "delete_with_sandbox", volume.delete_with_sandbox));
+  }
+  return Ok{};
+}
+
 Result<> take_optionals(const json::object& in, SandboxSpec& spec) {
   if (in.contains("timeout_seconds")) {
     CHECK_OK(take_number(in, "timeout_seconds", spec.timeout_seconds.emplace()));
@@ -109,11 +149,10 @@ Result<> take_optionals(const json::object& in, SandboxSpec& spec) {
     CHECK_OK(take_text(*platform, "os", os));
     CHECK_OK(take_text(*platform, "arch", arch));
   }
-  if (const auto* secure = in.if_contains("secure_access")) {
-    if (!secure->is_bool()) return damaged("secure_access");
-    spec.secure_access = secure->get_bool();
-  }
-  return Ok{};
+  CHECK_OK(take_text(in, "snapshot_id", spec.snapshot_id));
+  if (const auto* layers = in.if_contains("layers")) CHECK_OK(take_list(*layers, "layers", spec.layers));
+  CHECK_OK(take_volumes(in, spec.volumes));
+  return take_bool(in, "secure_access", spec.secure_access);
 }
 
 // FNV-1a. Lengths are part of it, so that bytes cannot move from one field to its neighbour unnoticed.
@@ -155,6 +194,10 @@ std::string write_spec(const SandboxSpec& spec) {
   if (spec.timeout_seconds) out += cat(R"(,"timeout_seconds":)", *spec.timeout_seconds);
   if (spec.platform)
     out += cat(R"(,"platform":{"os":)", json_string(spec.platform->first), R"(,"arch":)", json_string(spec.platform->second), "}");
+  if (!spec.snapshot_id.empty()) out += cat(R"(,"snapshot_id":)", json_string(spec.snapshot_id));
+  if (!spec.volumes.empty()) write_volumes(out, spec.volumes);
+  out += R"(,"layers":)";
+  append_json_list(out, spec.layers);
   out += cat(R"(,"secure_access":)", spec.secure_access, "}");
   return out;
 }

@@ -42,6 +42,30 @@ constexpr std::string_view kSteps[] = {
          created_at INTEGER NOT NULL,
          PRIMARY KEY(owner, key)
        ) STRICT, WITHOUT ROWID;)",
+    R"(CREATE TABLE snapshots(
+         id TEXT PRIMARY KEY NOT NULL,
+         sandbox TEXT NOT NULL,
+         owner TEXT NOT NULL,
+         name TEXT NOT NULL,
+         state TEXT NOT NULL,
+         reason TEXT NOT NULL,
+         message TEXT NOT NULL,
+         changed_at INTEGER NOT NULL,
+         created_at INTEGER NOT NULL,
+         image_name TEXT NOT NULL,
+         image_digest TEXT NOT NULL,
+         size_bytes INTEGER NOT NULL,
+         entries INTEGER NOT NULL
+       ) STRICT, WITHOUT ROWID;
+       CREATE TABLE volumes(
+         id TEXT PRIMARY KEY NOT NULL,
+         owner TEXT NOT NULL,
+         name TEXT NOT NULL,
+         size_bytes INTEGER NOT NULL,
+         on_demand INTEGER NOT NULL,
+         created_at INTEGER NOT NULL,
+         UNIQUE(owner, name)
+       ) STRICT, WITHOUT ROWID;)",
 };
 
 }  // namespace

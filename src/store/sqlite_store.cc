@@ -17,6 +17,16 @@ constexpr std::string_view kSelectImages = "SELECT name,digest,layers,config_jso
 
 constexpr std::string_view kPutKey = "INSERT OR REPLACE INTO create_keys(owner,key,fingerprint,sandbox,created_at) VALUES(?1,?2,?3,?4,?5)";
 constexpr std::string_view kSelectKeys = "SELECT owner,key,fingerprint,sandbox,created_at FROM create_keys ORDER BY created_at";
+constexpr std::string_view kPutSnapshot =
+    "INSERT OR REPLACE INTO snapshots(id,sandbox,owner,name,state,reason,message,changed_at,created_at,image_name,image_digest,size_bytes,"
+    "entries) VALUES(?1,?2,?3,?4,?5,?6,?7,?8,?9,?10,?11,?12,?13)";
+constexpr std::string_view kSelectSnapshots =
+    "SELECT id,sandbox,owner,name,state,reason,message,changed_at,created_at,image_name,image_digest,size_bytes,entries FROM snapshots"
+    " ORDER BY id";
+constexpr std::string_view kPutVolume =
+    "INSERT INTO volumes(id,owner,name,size_bytes,on_demand,created_at) VALUES(?1,?2,?3,?4,?5,?6)"
+    " ON CONFLICT(id) DO UPDATE SET owner=?2,name=?3,size_bytes=?4,on_demand=?5,created_at=?6";
+constexpr std::string_view kSelectVolumes = "SELECT id,owner,name,size_bytes,on_demand,created_at FROM volumes ORDER BY id";
 
 Error damaged_row(const std::string& id) {
   return Error(Errc::internal, cat("the stored record of sandbox ", json_string(id.substr(0, 40)), " is damaged"))
@@ -55,6 +65,37 @@ Result<CreateKey> read_key(const Statement& row) {
   return CreateKey{row.text(0), row.text(1), row.text(2), row.text(3), WallTime{row.number(4)}};
 }
 
+Error damaged_record(std::string_view what, const std::string& id) {
+  return Error(Errc::internal, cat("the stored record of ", what, " ", json_string(id.substr(0, 40)), " is damaged"))
+      .with_hint("restore the database from a copy, or move it away to start empty; running sandboxes are then removed");
+}
+
+Result<Snapshot> read_snapshot(const Statement& row) {
+  auto id = SnapshotId::parse(row.text(0));
+  auto sandbox = SandboxId::parse(row.text(1));
+  auto state = parse_snapshot_state(row.text(4));
+  if (!id || !sandbox || !state) return damaged_record("snapshot", row.text(0));
+  return Snapshot{*id,
+                  *sandbox,
+                  row.text(2),
+                  row.text(3),
+                  *state,
+                  row.text(5),
+                  row.text(6),
+                  WallTime{row.number(7)},
+                  WallTime{row.number(8)},
+                  row.text(9),
+                  row.text(10),
+                  static_cast<std::uint64_t>(row.number(11)),
+                  static_cast<std::uint64_t>(row.number(12))};
+}
+
+Result<Volume> read_volume(const Statement& row) {
+  auto id = VolumeId::parse(row.text(0));
+  if (!id || row.number(3) <= 0) return damaged_record("volume", row.text(0));
+  return Volume{*id, row.text(1), row.text(2), static_cast<std::uint64_t>(row.number(3)), row.number(4) != 0, WallTime{row.number(5)}};
+}
+
 template <class T>
 Result<std::vector<T>> read_all(Statement& select, Result<T> (*read)(const Statement&)) {
   std::vector<T> out;
@@ -87,6 +128,12 @@ class SqliteStore final : public Store {
     TRY(put_key_, file_.db.prepare(kPutKey));
     TRY(erase_key_, file_.db.prepare("DELETE FROM create_keys WHERE owner=?1 AND key=?2"));
     TRY(select_keys_, file_.db.prepare(kSelectKeys));
+    TRY(put_snapshot_, file_.db.prepare(kPutSnapshot));
+    TRY(erase_snapshot_, file_.db.prepare("DELETE FROM snapshots WHERE id=?1"));
+    TRY(select_snapshots_, file_.db.prepare(kSelectSnapshots));
+    TRY(put_volume_, file_.db.prepare(kPutVolume));
+    TRY(erase_volume_, file_.db.prepare("DELETE FROM volumes WHERE id=?1"));
+    TRY(select_volumes_, file_.db.prepare(kSelectVolumes));
     return Ok{};
   }
 
@@ -132,10 +179,27 @@ class SqliteStore final : public Store {
   Result<> erase_image(const std::string& name) override { return erase_image_.bind(1, name).run(); }
   Result<std::vector<ImageRecord>> images() override { return read_all<ImageRecord>(select_images_, read_image); }
 
+  Result<> put_snapshot(const Snapshot& s) override {
+    put_snapshot_.bind(1, s.id.text()).bind(2, s.sandbox.text()).bind(3, s.owner).bind(4, s.name).bind(5, name_of(s.state));
+    put_snapshot_.bind(6, s.reason).bind(7, s.message).bind(8, s.changed_at.micros).bind(9, s.created_at.micros).bind(10, s.image_name);
+    put_snapshot_.bind(11, s.image_digest).bind(12, static_cast<std::int64_t>(s.size_bytes));
+    return put_snapshot_.bind(13, static_cast<std::int64_t>(s.entries)).run();
+  }
+  Result<> erase_snapshot(const SnapshotId& id) override { return erase_snapshot_.bind(1, id.text()).run(); }
+  Result<std::vector<Snapshot>> snapshots() override { return read_all<Snapshot>(select_snapshots_, read_snapshot); }
+
+  Result<> put_volume(const Volume& v) override {
+    put_volume_.bind(1, v.id.text()).bind(2, v.owner).bind(3, v.name).bind(4, static_cast<std::int64_t>(v.size_bytes));
+    return put_volume_.bind(5, std::int64_t{v.on_demand}).bind(6, v.created_at.micros).run();
+  }
+  Result<> erase_volume(const VolumeId& id) override { return erase_volume_.bind(1, id.text()).run(); }
+  Result<std::vector<Volume>> volumes() override { return read_all<Volume>(select_volumes_, read_volume); }
+
  private:
   StoreFile file_;  // first: statements are finalized before their database closes
   Statement put_, erase_, select_, put_image_, erase_image_, select_images_;
   Statement put_key_, erase_key_, select_keys_;
+  Statement put_snapshot_, erase_snapshot_, select_snapshots_, put_volume_, erase_volume_, select_volumes_;
 };
 
 }  // namespace

@@ -7,6 +7,8 @@
 
 #include "base/result.h"
 #include "model/sandbox.h"
+#include "model/snapshot.h"
+#include "model/volume.h"
 
 namespace osb::store {
 
@@ -46,6 +48,14 @@ class Store {
   virtual Result<> put_image(const ImageRecord& image) = 0;
   virtual Result<> erase_image(const std::string& name) = 0;
   virtual Result<std::vector<ImageRecord>> images() = 0;
+
+  virtual Result<> put_snapshot(const Snapshot& snapshot) = 0;  // insert or replace
+  virtual Result<> erase_snapshot(const SnapshotId& id) = 0;    // idempotent
+  virtual Result<std::vector<Snapshot>> snapshots() = 0;
+
+  virtual Result<> put_volume(const Volume& volume) = 0;  // insert or replace
+  virtual Result<> erase_volume(const VolumeId& id) = 0;  // idempotent
+  virtual Result<std::vector<Volume>> volumes() = 0;
 };
 
 }  // namespace osb::store

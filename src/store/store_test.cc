@@ -208,12 +208,44 @@ TEST_F(StoreTest, MigratesAnOlderSchemaForward) {
     auto db = Database::open(path_, Database::Mode::create);
     ASSERT_TRUE(db);
     ASSERT_TRUE(migrate(*db));
-    ASSERT_TRUE(db->exec(cat("DROP TABLE images; PRAGMA user_version=1; PRAGMA application_id=", kApplicationId)));
+    ASSERT_TRUE(db->exec(
+        cat("DROP TABLE images; DROP TABLE snapshots; DROP TABLE volumes; PRAGMA user_version=1; PRAGMA application_id=", kApplicationId)));
   }
   auto store = open();
   ASSERT_NE(store, nullptr);
   EXPECT_TRUE(store->put_image({"a", "b", {}, "{}", 1, {}}));
   EXPECT_TRUE(store->put(sample()));
+}
+
+TEST_F(StoreTest, SnapshotsAndVolumesComeBackAsTheyWerePut) {
+  Snapshot snapshot{.id = SnapshotId::random(), .sandbox = SandboxId::random(), .owner = "key", .name = "n\u00e4me"};
+  snapshot.reason = "snapshot_accepted";
+  snapshot.created_at = WallTime{1'234'567};
+  snapshot.size_bytes = 1ull << 40;
+  Volume volume{
+      .id = VolumeId::random(), .owner = "key", .name = "data", .size_bytes = 1 << 20, .on_demand = true, .created_at = WallTime{5}};
+  {
+    auto store = open();
+    ASSERT_TRUE(store->put_snapshot(snapshot));
+    snapshot.state = SnapshotState::ready;
+    ASSERT_TRUE(store->put_snapshot(snapshot));
+    ASSERT_TRUE(store->put_volume(volume));
+    auto twin = volume;
+    twin.id = VolumeId::random();
+    EXPECT_FALSE(store->put_volume(twin)) << "one volume of a name an owner";
+  }
+  auto store = open();
+  auto snapshots = store->snapshots();
+  ASSERT_TRUE(snapshots && snapshots->size() == 1);
+  const auto& read = snapshots->front();
+  EXPECT_TRUE(read.id == snapshot.id && read.sandbox == snapshot.sandbox && read.name == snapshot.name &&
+              read.state == SnapshotState::ready);
+  EXPECT_TRUE(read.created_at.micros == 1'234'567 && read.size_bytes == 1ull << 40);
+  auto volumes = store->volumes();
+  ASSERT_TRUE(volumes && volumes->size() == 1);
+  EXPECT_TRUE(volumes->front().name == "data" && volumes->front().on_demand && volumes->front().size_bytes == 1 << 20);
+  EXPECT_TRUE(store->erase_snapshot(snapshot.id) && store->erase_volume(volume.id));
+  EXPECT_TRUE(store->snapshots()->empty() && store->volumes()->empty());
 }
 
 TEST_F(StoreTest, ANewerSchemaIsRefusedAndNotTouched) {

@@ -39,10 +39,13 @@ Reply docs(Context& context, Call call);
 Reply openapi(Context& context, Call call);
 Reply take_metrics_event(Context& context, Call call);
 
-// not_yet.cc
+// snapshots.cc
 Reply create_snapshot(Context& context, Call call);
 Reply list_snapshots(Context& context, Call call);
-Reply one_snapshot(Context& context, Call call);
+Reply get_snapshot(Context& context, Call call);
+Reply delete_snapshot(Context& context, Call call);
+
+// not_yet.cc
 Reply pools(Context& context, Call call);
 
 }  // namespace osb::api::v1

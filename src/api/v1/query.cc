@@ -70,6 +70,26 @@ Result<ListQuery> parse_list_query(std::string_view raw_query) {
   return query;
 }
 
+Result<SnapshotQuery> parse_snapshot_query(std::string_view raw_query) {
+  SnapshotQuery query;
+  TRY(auto pairs, http::parse_query(raw_query));
+  bool asked_state = false;
+  for (const auto& [name, value] : pairs) {
+    if (name == "state") {
+      asked_state = true;
+      if (auto state = parse_snapshot_state(value)) query.filter.states.push_back(*state);
+    } else if (name == "sandboxId") {
+      query.filter.sandbox = value;
+    } else if (name == "page") {
+      TRY(query.page.number, parse_number(name, value, kMaxPage));
+    } else if (name == "pageSize") {
+      TRY(query.page.size, parse_number(name, value, kMaxPageSize));
+    }
+  }
+  query.matches_nothing = asked_state && query.filter.states.empty();
+  return query;
+}
+
 Result<EndpointQuery> parse_endpoint_query(std::string_view raw_query) {
   EndpointQuery query;
   TRY(auto pairs, http::parse_query(raw_query));

@@ -20,6 +20,14 @@ struct ListQuery {
 // state (repeatable), metadata (a query string inside a parameter), page, pageSize; others are ignored.
 Result<ListQuery> parse_list_query(std::string_view raw_query);
 
+struct SnapshotQuery {
+  lifecycle::SnapshotFilter filter;
+  Page page;
+  bool matches_nothing = false;
+};
+// sandboxId, state (repeatable), page, pageSize; others are ignored.
+Result<SnapshotQuery> parse_snapshot_query(std::string_view raw_query);
+
 struct EndpointQuery {
   bool use_server_proxy = false;
   std::optional<std::int64_t> expires;  // unix seconds

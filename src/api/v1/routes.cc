@@ -34,10 +34,10 @@ constexpr std::array kRoutes = std::to_array<RouteSpec>({
     {"POST", "/images/import", kV1, Access::local, Body::streamed, "Import an image from a file of this machine", nullptr, import_image},
     {"DELETE", "/images/{name*}", kV1, kKey, kIgnored, "Remove an image", delete_image},
 
-    {"POST", "/sandboxes/{id}/snapshots", kBoth, kKey, kIgnored, "Snapshot a sandbox (not yet)", create_snapshot},
+    {"POST", "/sandboxes/{id}/snapshots", kBoth, kKey, kJson, "Take a snapshot of a sandbox's files", create_snapshot},
     {"GET", "/snapshots", kBoth, kKey, kIgnored, "List snapshots", list_snapshots},
-    {"GET", "/snapshots/{id}", kBoth, kKey, kIgnored, "Read one snapshot (not yet)", one_snapshot},
-    {"DELETE", "/snapshots/{id}", kBoth, kKey, kIgnored, "Remove a snapshot (not yet)", one_snapshot},
+    {"GET", "/snapshots/{id}", kBoth, kKey, kIgnored, "Read one snapshot", get_snapshot},
+    {"DELETE", "/snapshots/{id}", kBoth, kKey, kIgnored, "Remove a snapshot", delete_snapshot},
     {"POST", "/pools", kBoth, kKey, kIgnored, "Make a pool (not yet)", pools},
     {"GET", "/pools", kBoth, kKey, kIgnored, "List pools (not yet)", pools},
     {"GET", "/pools/{name}", kBoth, kKey, kIgnored, "Read one pool (not yet)", pools},

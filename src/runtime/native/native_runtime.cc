@@ -65,6 +65,19 @@ Usage usage_of(const wire::UsageReply& reply) {
           .oom_kills = reply.oom_kills};
 }
 
+Error snapshot_error(int sys, std::string_view detail) {
+  switch (sys) {
+    case ENOENT: return Error(Errc::not_found, "the sandbox has ended", sys);
+    case EBUSY: return Error(Errc::conflict, "the sandbox is being paused or copied already", sys);
+    case ETIMEDOUT: return Error(Errc::timeout, std::string(detail), sys);
+    case EFBIG:
+    case E2BIG:
+    case ELOOP: return Error(Errc::too_large, std::string(detail), sys);
+    case ENOSPC: return Error(Errc::exhausted, std::string(detail), sys);
+    default: return Error(Errc::internal, std::string(detail), sys);
+  }
+}
+
 }  // namespace
 
 NativeRuntime::NativeRuntime(asio::io_context& io, NativeOptions options)
@@ -74,7 +87,8 @@ NativeRuntime::NativeRuntime(asio::io_context& io, NativeOptions options)
                     .limits_disk = true,
                     .network_isolation = true,
                     .survives_serve_restart = true,
-                    .measures = true},
+                    .measures = true,
+                    .snapshots = true},
       launcher_(io, options_.launch) {
   launcher_.on_event([this](const wire::ExitedEvent& event) { on_exited(event); });
   launcher_.on_reconnect([this] { return compare_after_reconnect(); });
@@ -101,7 +115,7 @@ Task<void> NativeRuntime::stop(bool destroy_all) {
 }
 
 Task<Result<>> NativeRuntime::create(SandboxId id, SandboxSpec spec, std::uint64_t deadline_boot_nanos) {
-  CO_TRY(auto image, options_.images->resolve(spec.image));
+  CO_TRY(auto image, spec.snapshot_id.empty() ? options_.images->resolve(spec.image) : options_.images->snapshot(spec.snapshot_id));
   CO_TRY(auto request, plan_create(id, spec, image, deadline_boot_nanos));
   CO_TRY(auto setup, sealed_memory(plan_setup(spec, image)));
   std::size_t size = sizeof request - (wire::kMaxLayers - request.layer_count) * sizeof(wire::Digest);
@@ -180,6 +194,22 @@ Task<Result<Usage>> NativeRuntime::usage(SandboxId id) {
   if (status.sys != 0) co_return Error::from_errno("usage", status.sys, status.sys == ENOENT ? Errc::not_found : Errc::internal);
   CO_TRY(auto reply, reply_in<wire::UsageReply>(*answer));
   co_return usage_of(reply);
+}
+
+Task<Result<SnapshotFacts>> NativeRuntime::snapshot(SandboxId id, int directory, std::string work, SnapshotLimits limits) {
+  wire::SnapshotRequest request;
+  request.id = key_of(id);
+  work.copy(request.work.text, sizeof request.work.text);
+  request.max_bytes = limits.bytes;
+  request.max_entries = limits.entries;
+  request.max_nanos = static_cast<std::uint64_t>(limits.seconds) * 1'000'000'000;
+  // The launcher keeps the time; this is for a launcher that does not.
+  auto answer = co_await launcher_.ask(bytes_of(request), directory, std::chrono::seconds(limits.seconds) + kCommandDeadline);
+  if (!answer) co_return std::move(answer).error();
+  CO_TRY(auto reply, reply_in<wire::SnapshotReply>(*answer));
+  reply.detail[sizeof reply.detail - 1] = 0;
+  if (reply.sys != 0) co_return snapshot_error(reply.sys, reply.detail);
+  co_return SnapshotFacts{reply.bytes, reply.entries, reply.passed_over, reply.frozen_nanos};
 }
 
 http::Target NativeRuntime::execd(const SandboxId& id) const {

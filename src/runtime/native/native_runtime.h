@@ -36,6 +36,7 @@ class NativeRuntime final : public Runtime {
   Task<Result<>> set_deadline(SandboxId id, std::uint64_t deadline_boot_nanos) override;
   Task<Result<std::vector<Live>>> list() override;
   Task<Result<Usage>> usage(SandboxId id) override;
+  Task<Result<SnapshotFacts>> snapshot(SandboxId id, int directory, std::string work, SnapshotLimits limits) override;
   http::Target execd(const SandboxId& id) const override;
   Task<Result<std::unique_ptr<http::ClientConnection>>> dial(SandboxId id, std::uint16_t port) override;
 

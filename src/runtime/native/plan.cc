@@ -45,6 +45,7 @@ Result<wire::CreateRequest> plan_create(const SandboxId& id, const SandboxSpec& 
   request.limits = spec.limits;
   request.policy = spec.policy;
   request.host_view = image.host_view ? 1 : 0;
+  request.snapshot_layers = static_cast<std::uint8_t>(image.snapshot_layers);
   request.answer_at_exec = only_holds(spec.entrypoint) ? 1 : 0;
   for (const auto& layer : image.layers) layer.copy(request.layers[request.layer_count++].hex, sizeof(wire::Digest));
   return request;
