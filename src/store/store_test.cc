@@ -218,9 +218,17 @@ TEST_F(StoreTest, MigratesAnOlderSchemaForward) {
 }
 
 TEST_F(StoreTest, SnapshotsAndVolumesComeBackAsTheyWerePut) {
-  Snapshot snapshot{.id = SnapshotId::random(), .sandbox = SandboxId::random(), .owner = "key", .name = "n\u00e4me"};
-  snapshot.reason = "snapshot_accepted";
-  snapshot.created_at = WallTime{1'234'567};
+  Snapshot snapshot{.id = SnapshotId::random(),
+                    .sandbox = SandboxId::random(),
+                    .owner = "key",
+                    .name = "n\u00e4me",
+                    .state = SnapshotState::creating,
+                    .reason = "snapshot_accepted",
+                    .message = "m",
+                    .changed_at = WallTime{2'000'000},
+                    .created_at = WallTime{1'234'567},
+                    .image_name = "host",
+                    .image_digest = "host"};
   snapshot.size_bytes = 1ull << 40;
   Volume volume{
       .id = VolumeId::random(), .owner = "key", .name = "data", .size_bytes = 1 << 20, .on_demand = true, .created_at = WallTime{5}};
