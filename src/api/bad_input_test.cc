@@ -123,7 +123,6 @@ TEST_F(BadInput, AHostileCreateIsRefusedAndNothingIsMade) {
 }
 
 TEST_F(BadInput, WhatIsNotServedYetSaysSoWithTheKnownCode) {
-  auto id = create();
   auto expect = [&](std::string method, std::string path, const std::string& code) {
     auto response = call(method, path);
     expect_told(response, 501);

@@ -208,8 +208,10 @@ TEST_F(StoreTest, MigratesAnOlderSchemaForward) {
     auto db = Database::open(path_, Database::Mode::create);
     ASSERT_TRUE(db);
     ASSERT_TRUE(migrate(*db));
-    ASSERT_TRUE(db->exec(
-        cat("DROP TABLE images; DROP TABLE snapshots; DROP TABLE volumes; PRAGMA user_version=1; PRAGMA application_id=", kApplicationId)));
+    ASSERT_TRUE(
+        db->exec(cat("DROP TABLE images; DROP TABLE create_keys; DROP TABLE snapshots; DROP TABLE volumes; PRAGMA user_version=1; PRAGMA "
+                     "application_id=",
+                     kApplicationId)));
   }
   auto store = open();
   ASSERT_NE(store, nullptr);
