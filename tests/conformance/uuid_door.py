@@ -1,15 +1,19 @@
-"""A door in front of the daemon for clients that take sandbox ids for UUIDs: spells ids the other way on the way through.
+"""A door in front of the daemon for a client from before two rules of the protocol: ids are any text, and the headers of an endpoint answer
+are sent with every request to that endpoint.
 
-The Java SDK 1.0.0 (pinned in java/pom.xml) parses ids with java.util.UUID; later ones take any text. Everything else it sends and reads
-passes unchanged, so that the rest of it can be held against the server.
+The Java SDK 1.0.0 (pinned in java/pom.xml) parses ids with java.util.UUID and drops those headers; later ones do neither. The door spells
+ids the other way and adds the headers. Everything else passes unchanged, so that the rest of the client can be held against the server.
 """
 import http.client
+import json
 import re
 import threading
 import uuid
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 ID = re.compile(rb"\b[0-9a-hjkmnp-tv-z]{26}\b")
+PROXIED = re.compile(r"/sandboxes/([0-9a-z]{26})/proxy/(\d+)")
+ASKED = re.compile(r"/sandboxes/([0-9a-z]{26})/endpoints/(\d+)")
 UUID = re.compile(rb"\b[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}\b")
 HOPS = {"connection", "transfer-encoding", "content-length", "keep-alive"}
 
@@ -17,6 +21,7 @@ HOPS = {"connection", "transfer-encoding", "content-length", "keep-alive"}
 class Names:
     def __init__(self):
         self.ids = {}
+        self.headers = {}  # (sandbox, port) -> what the endpoint answer handed out
         self.lock = threading.Lock()
 
     def to_uuid(self, text):
@@ -51,15 +56,21 @@ class Handler(BaseHTTPRequestHandler):
         names = self.server.names
         body = self.body()
         headers = {name: value for name, value in self.headers.items() if name.lower() not in HOPS}
+        path = names.to_id(self.path.encode()).decode()
+        if proxied := PROXIED.search(path):
+            headers.update(names.headers.get(proxied.groups(), {}))
         backend = http.client.HTTPConnection("127.0.0.1", self.server.backend, timeout=60)
-        backend.request(self.command, names.to_id(self.path.encode()).decode(), body=body or None, headers=headers)
+        backend.request(self.command, path, body=body or None, headers=headers)
         answer = backend.getresponse()
         self.send_response(answer.status)
         for name, value in answer.getheaders():
             if name.lower() not in HOPS:
                 self.send_header(name, value)
         if answer.headers.get("Content-Type", "").startswith("application/json"):
-            text = names.to_uuid(answer.read())
+            text = answer.read()
+            if answer.status == 200 and (asked := ASKED.search(path)):
+                names.headers[asked.groups()] = json.loads(text).get("headers", {})
+            text = names.to_uuid(text)
             self.send_header("Content-Length", str(len(text)))
             self.end_headers()
             self.wfile.write(text)
