@@ -5,6 +5,7 @@ import logging
 from datetime import timedelta
 
 import pytest
+from code_interpreter import CodeInterpreter, CodeInterpreterSync
 from opensandbox import Sandbox, SandboxManager, SandboxManagerSync, SandboxSync
 from opensandbox.config import ConnectionConfig, ConnectionConfigSync
 from opensandbox.models.execd import ExecutionHandlers
@@ -95,6 +96,13 @@ class Sdk:
         if self.is_async:
             return await SandboxManager.create(self.config(**options))
         return Awaited(SandboxManagerSync.create(self.config(**options)))
+
+    async def codes(self, sandbox):
+        """The code interpreter of a sandbox. What the SDK calls its health is a port of Jupyter's own server, which we do not need."""
+        if self.is_async:
+            return (await CodeInterpreter.create(sandbox, skip_health_check=True)).codes
+        made = await asyncio.to_thread(CodeInterpreterSync.create, sandbox._target, skip_health_check=True)
+        return Awaited(made.codes)
 
     def recorder(self):
         return Recorder(ExecutionHandlers if self.is_async else ExecutionHandlersSync)

@@ -17,7 +17,8 @@ using std::chrono::seconds;
 // A reply without the end of output, or the other way round: the kernel drops messages, or does not keep to the protocol.
 constexpr auto kStraggler = seconds(5);
 constexpr auto kInterruptPatience = seconds(2);
-constexpr auto kStartOfRun = milliseconds(250);
+constexpr auto kStragglerOfInterrupted = milliseconds(300);
+constexpr auto kStartOfRun = seconds(2);
 constexpr auto kGreetAgain = milliseconds(200);
 constexpr auto kLastWords = milliseconds(300);
 
@@ -50,6 +51,7 @@ struct Kernel::Run {
   bool replied = false;
   bool failed = false;
   bool counted = false;
+  bool interrupted = false;
   std::string error;  // members of the error event, which comes last
   std::optional<std::int64_t> count;
   Clock::time_point heard = Clock::now();
@@ -203,6 +205,7 @@ Task<void> Kernel::take_output(Run& run, jupyter::Incoming message) {
     run.begun = true;
     changed_.ring();
   } else if (message.type == "stream") {
+    run.begun = true;
     co_await add_stream(run, content);
   } else if (message.type == "execute_result" || message.type == "display_data" || message.type == "update_display_data") {
     add_result(run, content, message.type == "execute_result");
@@ -249,7 +252,7 @@ void Kernel::take_reply(Run& run, const boost::json::object& content) {
 Task<void> Kernel::wait_for(Run& run, Clock::time_point until) {
   while (listening_ > 0 && !run.done() && Clock::now() < until) {
     bool half = run.idle || run.replied;
-    auto enough = run.heard + kStraggler;
+    auto enough = run.heard + (run.interrupted ? Clock::duration(kStragglerOfInterrupted) : kStraggler);
     if (half && !taking_ && Clock::now() >= enough) co_return;
     co_await changed_.wait(half && !taking_ ? std::min(enough, until) : until);
   }
@@ -267,6 +270,11 @@ Task<void> Kernel::execute(std::string code, CodeEvents& events) {
   if (!alive_ && !run.done()) {
     std::string words = co_await obituary();
     co_return events.finish(error_members("KernelDied", words, {}));
+  }
+  // A signal that meets the kernel itself, not the code, costs the reply.
+  if (run.interrupted && !run.replied && !run.failed) {
+    run.failed = true;
+    run.error = error_members("KeyboardInterrupt", "interrupted before the code began", {});
   }
   if (run.count && !run.counted) events.add(count_members(*run.count));
   if (run.failed) co_return events.finish(std::move(run.error));
@@ -292,6 +300,7 @@ Task<bool> Kernel::interrupt() {
   auto begin = Clock::now() + kStartOfRun;
   while (same() && !run_->begun && Clock::now() < begin) co_await changed_.wait(begin);
   if (!same()) co_return true;
+  run_->interrupted = true;
   if (control_) {
     [[maybe_unused]] auto sent = co_await request(*control_, "interrupt_request", random_hex(16), "{}");
   } else if (process_) {
