@@ -41,7 +41,7 @@ def output(events, kind="stdout"):
 
 @pytest.fixture(scope="module")
 def box(daemon):
-    made = daemon.create(resourceLimits={"cpu": "2", "memory": "1536Mi"})
+    made = daemon.create(resourceLimits={"cpu": "2", "memory": "1536Mi", "pids": "600"})
     yield Interpreter(daemon, made)
     daemon.request("DELETE", f"/v1/sandboxes/{made}")
 

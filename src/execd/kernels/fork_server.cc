@@ -129,21 +129,33 @@ Task<Result<std::shared_ptr<Forked>>> ForkServer::fork(Wish wish, Timer::time_po
     server_->input().reset();  // the end of its input is its end; the kernels it made go on
     server_.reset();
   }
-  if (!server_) {
-    auto started = start(wish);
-    if (!started) co_return std::move(started).error();
+  for (;;) {
+    bool fresh = !server_;
+    if (fresh) {
+      auto started = start(wish);
+      if (!started) co_return std::move(started).error();
+    }
+    auto child = co_await ask_for(wish, until);
+    // A server that was there and ended meanwhile: another one may do better.
+    if (child->problem && child->problem->kind() == Errc::unavailable && child->pid == 0 && !fresh && !server_) continue;
+    if (child->problem) co_return std::move(*child->problem);
+    co_return child;
   }
+}
+
+Task<std::shared_ptr<Forked>> ForkServer::ask_for(const Wish& wish, Timer::time_point until) {
   auto child = std::make_shared<Forked>();
   child->tag = sandbox_.processes.new_tag();
   std::string id = random_hex(8);
   children_.emplace(id, child);
   ask(describe(wish, *child, id));
   while (!child->problem && !child->end && !child->listens && Timer::clock_type::now() < until) co_await changed_.wait(until);
-  if (child->problem) co_return std::move(*child->problem);
-  if (child->end) co_return Error(Errc::unavailable, cat("the kernel ended with ", *child->end, " before it was ready"));
-  if (!child->listens) {
+  if (child->problem || child->listens) co_return child;
+  if (child->end) {
+    child->problem = Error(Errc::unavailable, cat("the kernel ended with ", *child->end, " before it was ready"));
+  } else {
     if (child->pid > 0) kill_tree({child->pid, child->tag});
-    co_return Error(Errc::timeout, "the kernel did not start in time");
+    child->problem = Error(Errc::timeout, "the kernel did not start in time");
   }
   co_return child;
 }

@@ -42,6 +42,8 @@ class ForkServer {
 
  private:
   Result<> start(const Wish& wish);
+  // In any case the answer; what went wrong is in it. `wish` outlives the call.
+  Task<std::shared_ptr<Forked>> ask_for(const Wish& wish, Timer::time_point until);
   void ask(std::string line);
   Task<void> write_out(std::shared_ptr<Process> server);
   Task<void> listen(std::shared_ptr<Process> server);
