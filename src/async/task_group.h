@@ -27,6 +27,7 @@ class TaskGroup {
   // Waits until no task runs, at most for `limit`; true when none does.
   Task<bool> wait_idle(std::chrono::steady_clock::duration limit);
   std::size_t size() const { return running_.size(); }
+  Executor executor() const { return executor_; }
 
  private:
   Executor executor_;

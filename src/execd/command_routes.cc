@@ -8,6 +8,7 @@
 #include "execd/run_request.h"
 #include "execd/runs/follow.h"
 #include "execd/runs/relay.h"
+#include "execd/shell/routes.h"
 
 namespace osb::execd {
 namespace {
@@ -123,6 +124,8 @@ Task<void> interrupt_command(Sandbox& sandbox, http::Request& request, http::Res
   std::string id = query_value(request, "id");
   if (id.empty()) co_return co_await reply_error(responder, 400, "MISSING_QUERY", "the query parameter \"id\" is required");
   if (auto context = sandbox.kernels.find(id)) co_return co_await interrupt_context(std::move(context), responder);
+  bool of_session = co_await interrupt_session(sandbox, id);
+  if (of_session) co_return co_await reply_empty(responder);
   auto command = sandbox.commands.find(id);
   if (!command || !command->process->running())
     co_return co_await reply_error(responder, 500, "RUNTIME_ERROR", cat("no running command has the id ", json_string(id.substr(0, 80))));

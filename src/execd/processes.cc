@@ -84,7 +84,7 @@ std::optional<std::uint64_t> Processes::oom_kills() const {
 }
 
 Result<> Processes::open_pipes(const StartRequest& request, Pipes& pipes) const {
-  if (request.inherit_stdio) return Ok{};
+  if (request.inherit_stdio || request.input >= 0) return Ok{};
   if (request.terminal) return open_terminal_for(request, pipes);
   if (request.with_stdin) {
     TRY(pipes.in, make_pipe());
@@ -118,6 +118,11 @@ ChildPlan Processes::plan_for(const StartRequest& request, const Pipes& pipes) {
   if (request.who) plan.who = &*request.who;
   if (native_) plan.capabilities = keep_caps_ && request.who && request.who->uid == 0 ? Capabilities::root_mode : Capabilities::none;
   if (request.inherit_stdio) return plan;
+  if (request.input >= 0) {
+    plan.in = request.input;
+    plan.out = plan.err = null_.get();
+    return plan;
+  }
   if (request.terminal) {
     plan.in = plan.out = plan.err = pipes.terminal.slave.get();
     plan.terminal = true;

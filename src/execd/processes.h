@@ -28,6 +28,7 @@ struct StartRequest {
   bool cwd_may_be_missing = false;
   std::optional<Identity> who;
   bool with_stdin = false;
+  int input = -1;                      // becomes stdin, and the outputs go nowhere: a shell that is told where to write
   bool merge_output = false;           // stderr into the same pipe as stdout
   bool inherit_stdio = false;          // execd's own descriptors instead of pipes
   std::optional<WindowSize> terminal;  // one terminal instead of pipes: input(), out() and resize() are its

@@ -10,6 +10,7 @@
 #include "execd/ring.h"
 #include "execd/runs/runs.h"
 #include "execd/setup.h"
+#include "execd/shell/sessions.h"
 
 namespace osb::execd {
 
@@ -33,6 +34,7 @@ struct Sandbox {
   OutputBudget output_budget;
   runs::Runs runs;  // before commands: what it keeps gives way first
   Commands commands;
+  shell::Sessions sessions;
   TaskGroup tasks;  // output that goes on after the request that started it
   Kernels kernels;  // of the code interpreter
   Ring entrypoint_output{kEntrypointRing, nullptr};

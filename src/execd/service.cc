@@ -8,6 +8,7 @@
 #include "execd/proxy_route.h"
 #include "execd/replies.h"
 #include "execd/runs/routes.h"
+#include "execd/shell/routes.h"
 
 namespace osb::execd {
 namespace {
@@ -53,6 +54,7 @@ void add_routes(http::Router& routes, Sandbox& sandbox) {
   routes.add("GET", "/osb/v1/entrypoint/logs", [&s](Request& q, Responder& r, const Params&) { return entrypoint_logs(s, q, r); });
   add_run_routes(routes, sandbox);
   add_code_routes(routes, sandbox);
+  add_session_routes(routes, sandbox);
   routes.add("*", "/proxy/{port}/{rest*}", [](Request& q, Responder& r, const Params& p) { return proxy(param(p, "port"), q, r); });
   routes.add("*", "/proxy/{port}", [](Request& q, Responder& r, const Params& p) { return proxy(param(p, "port"), q, r); });
 }
