@@ -226,9 +226,10 @@ class Daemon:
     def token(self, sandbox):
         return self.call("GET", f"/v1/sandboxes/{sandbox}/endpoints/{EXECD_PORT}").json().get("headers", {})
 
-    def execd(self, sandbox, method, path, body=None, timeout=60, connection=None, token=None):
+    def execd(self, sandbox, method, path, body=None, timeout=60, connection=None, token=None, headers=None):
         """A request to execd through the proxy route, with the headers the endpoint answer hands out."""
-        return self.request(method, f"/sandboxes/{sandbox}/proxy/{EXECD_PORT}{path}", body, headers=token or self.token(sandbox), key=False,
+        sent = {**(token or self.token(sandbox)), **(headers or {})}
+        return self.request(method, f"/sandboxes/{sandbox}/proxy/{EXECD_PORT}{path}", body, headers=sent, key=False,
                             timeout=timeout, connection=connection)
 
     def exec(self, sandbox, command, timeout=60, connection=None, token=None, **options):

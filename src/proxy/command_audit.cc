@@ -56,6 +56,9 @@ http::Router::RouteHandler no_handler() { return {}; }
 CommandRoutes::CommandRoutes() {
   for (auto pattern : {"/command", "/osb/v1/exec", "/session/{id}/run", "/code"}) router_.add("POST", pattern, no_handler());
   for (auto pattern : {"/command", "/code"}) router_.add("DELETE", pattern, no_handler());
+  router_.add("POST", "/session", no_handler());
+  router_.add("DELETE", "/session/{id}", no_handler());
+  router_.add("GET", "/osb/v1/runs/{id}/events", no_handler());
   for (auto pattern : {"/proxy/{port}", "/proxy/{port}/{path*}"}) passed_on_.add("*", pattern, no_handler());
 }
 
@@ -67,9 +70,12 @@ bool CommandRoutes::leads_back(std::string_view path) const {
 }
 
 std::optional<CommandRoutes::Kind> CommandRoutes::find(std::string_view method, std::string_view path) const {
-  if (method != "POST" && method != "DELETE") return std::nullopt;
   auto match = router_.find(method, path);
   if (!match.route) return std::nullopt;
+  if (match.route->pattern == "/session") return Kind{"session.start", Told::at_once};
+  if (match.route->pattern == "/session/{id}") return Kind{"session.end", Told::at_once};
+  // A client that was cut off reads on: the end, which the first record may lack, is heard here.
+  if (match.route->method == "GET") return Kind{"command.resume", Told::by_events};
   if (match.route->method == "DELETE") return Kind{"command.interrupt", Told::at_once};
   return Kind{"command.start", match.route->pattern == "/osb/v1/exec" ? Told::by_frames : Told::by_events};
 }

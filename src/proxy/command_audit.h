@@ -26,7 +26,7 @@ class CommandRoutes {
  public:
   CommandRoutes();
   struct Kind {
-    std::string_view action;  // "command.start" or "command.interrupt"
+    std::string_view action;  // "command.start", "command.interrupt", "command.resume", "session.start", "session.end"
     Told told;
   };
   std::optional<Kind> find(std::string_view method, std::string_view path) const;

@@ -123,6 +123,22 @@ TEST_F(CommandAudit, EverySpellingOfACommandPathIsRecorded) {
   EXPECT_THAT(audit_text(), HasSubstr("id=77"));
 }
 
+TEST_F(CommandAudit, SessionsAndReadingOnAreRecordedToo) {
+  answer_with("{\"type\":\"error\",\"error\":{\"ename\":\"CommandExecError\",\"evalue\":\"9\"},\"seq\":4,\"timestamp\":1}\n\n");
+  execd("POST", "/session", R"({"cwd":"/srv"})");
+  execd("POST", "/session/abc/run", R"({"command":"make it so"})");
+  EXPECT_EQ(recorded("command.end"), 1u);
+  execd("DELETE", "/session/abc");
+  execd("GET", "/osb/v1/runs/0011/events?since=3");
+  EXPECT_EQ(recorded("session.start"), 1u);
+  EXPECT_EQ(recorded("command.start"), 1u);
+  EXPECT_EQ(recorded("session.end"), 1u);
+  EXPECT_EQ(recorded("command.resume"), 1u);
+  EXPECT_EQ(recorded("command.end"), 2u) << "the end is heard by whoever reads it";
+  auto text = audit_text();
+  for (auto part : {"make it so", "/srv", "/osb/v1/runs/0011/events?since=3", R"("exit_code":"9")"}) EXPECT_THAT(text, HasSubstr(part));
+}
+
 TEST_F(CommandAudit, ExecdIsNotReachedThroughItself) {
   for (std::string path : {"/proxy/44772/command", "/proxy/044772/command", "/%70roxy/4477%32/command", "/proxy/44772"})
     EXPECT_EQ(execd("POST", path, R"({"command":"x"})").status, 599) << path;

@@ -154,6 +154,26 @@ test('interrupt of an unknown execution rejects', async () => {
   await assert.rejects(box.commands.interrupt(`fake-${Date.now()}`), SandboxApiException);
 });
 
+test('a bash session keeps directory, environment and functions', async () => {
+  const session = await box.commands.createSession({ workingDirectory: '/tmp' });
+  const run = (command, options) => box.commands.runInSession(session, command, options);
+  assert.deepEqual(texts((await run('pwd')).logs.stdout), ['/tmp']);
+  assert.deepEqual(texts((await run('pwd', { workingDirectory: '/var' })).logs.stdout), ['/var']);
+  assert.deepEqual(texts((await run('pwd', { workingDirectory: '/tmp' })).logs.stdout), ['/tmp']);
+  await run('export E2E_SESSION_ENV=session-env-ok; f() { echo fun; }');
+  assert.deepEqual(texts((await run('echo $E2E_SESSION_ENV; f')).logs.stdout), ['session-env-ok', 'fun']);
+  const failed = await run("sh -c 'echo session-fail >&2; exit 7'");
+  assert.deepEqual([failed.exitCode, failed.error.name, failed.error.value, failed.complete], [7, 'CommandExecError', '7', undefined]);
+  assert.equal(failed.id, session);
+  const late = await run('sleep 30', { timeoutSeconds: 1 });
+  assert.ok(late.error && !late.complete);
+  const other = await box.commands.createSession({ workingDirectory: '/var' });
+  assert.deepEqual(texts((await box.commands.runInSession(other, 'pwd')).logs.stdout), ['/var']);
+  await box.commands.deleteSession(session);
+  await box.commands.deleteSession(other);
+  await assert.rejects(run('pwd'), SandboxApiException);
+});
+
 test('pause shows at once and resume brings it back', async () => {
   const frozen = await create();
   await frozen.pause();
