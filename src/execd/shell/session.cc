@@ -21,6 +21,7 @@ using Clock = OutputSource::Clock;
 // A run that is over by then is answered whole, in one write.
 constexpr auto kShortRun = std::chrono::milliseconds(2);
 constexpr auto kTimeoutGrace = std::chrono::milliseconds(500);
+constexpr auto kSecondPress = std::chrono::milliseconds(200);
 constexpr auto kLongTime = std::chrono::hours(24);
 constexpr std::size_t kMaxReport = 4 * 1024 * 1024;  // a shell that says more without a report does not work for us
 constexpr std::size_t kMaxExports = 256 * 1024;
@@ -205,20 +206,22 @@ void Session::limit(const std::shared_ptr<ShellRun>& run) {
 void Session::stop(const std::shared_ptr<ShellRun>& run, Stop why, std::chrono::milliseconds grace) {
   if (!run->ask_to_stop(why)) return;
   if (!run->begun() || !shell_) return run->finish({.cause = Cause::signalled, .code = 128 + SIGINT, .signal = SIGINT});
-  press(run, 2, grace / 2);
+  press(run, 0, grace);
 }
 
-// Jobs in the background ignore SIGINT, as the shell started them so; what it waits for, and the shell itself, do not.
-void Session::press(const std::shared_ptr<ShellRun>& run, int times_left, std::chrono::milliseconds every) {
+// Jobs in the background ignore SIGINT, as the shell started them so; what it waits for, and the shell itself, do not. Twice,
+// because a program that is just being started may lose the first one.
+void Session::press(const std::shared_ptr<ShellRun>& run, int pressed, std::chrono::milliseconds left) {
   if (!run->running() || !shell_) return;
-  if (times_left == 0) return shell_->kill_all();
+  if (pressed == 2) return shell_->kill_all();
   shell_->signal_group(SIGINT);
   // The interrupt may hit the shell while it reports; then it needs to be asked again. A second report is skipped.
   std::string again = report_request(run->nonce());
   [[maybe_unused]] auto n = ::send(control_->socket.native_handle(), again.data(), again.size(), MSG_NOSIGNAL | MSG_DONTWAIT);
-  run->clock().expires_after(every);
-  run->clock().async_wait([self = shared_from_this(), run, times_left, every](boost::system::error_code ec) {
-    if (!ec) self->press(run, times_left - 1, every);
+  auto pause = pressed == 0 ? std::min(kSecondPress, left / 2) : left;
+  run->clock().expires_after(pause);
+  run->clock().async_wait([self = shared_from_this(), run, pressed, rest = left - pause](boost::system::error_code ec) {
+    if (!ec) self->press(run, pressed + 1, rest);
   });
 }
 

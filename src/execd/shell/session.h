@@ -46,7 +46,7 @@ class Session : public std::enable_shared_from_this<Session> {
   Task<void> hand_over(std::shared_ptr<ShellRun> run);
   void begin(const std::shared_ptr<ShellRun>& run, std::string& batch);
   void limit(const std::shared_ptr<ShellRun>& run);
-  void press(const std::shared_ptr<ShellRun>& run, int times_left, std::chrono::milliseconds every);
+  void press(const std::shared_ptr<ShellRun>& run, int pressed, std::chrono::milliseconds left);
   void hear(Control& control);
   void shell_ended(const std::shared_ptr<Process>& shell);
   void leave(const ShellRun& run);

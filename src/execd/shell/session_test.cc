@@ -193,20 +193,22 @@ TEST_F(SessionTest, JobsInTheBackgroundGoOnAndTheirLateOutputIsDropped) {
 
 TEST_F(SessionTest, ATimeoutInterruptsAndTheShellSurvives) {
   run("f() { echo still here; }; x=kept; sleep 300 & echo $! > " + file("job"));
+  pid_t job = pid_in(file("job"));
   auto events = run("sleep 60; echo no", ",\"timeout\":100");
   EXPECT_EQ(error_code_of(events), "-1");
   EXPECT_EQ(text_of(events.back(), "cause"), "timed_out");
   EXPECT_TRUE(output_of(events).empty()) << "what follows is not run";
   EXPECT_EQ(text_of(run("while :; do :; done", ",\"timeout\":100").back(), "cause"), "timed_out");
   EXPECT_EQ(say("f; echo $x"), (Texts{"stdout:still here", "stdout:kept"}));
-  EXPECT_TRUE(alive(pid_in(file("job")))) << "a job in the background is not part of the run";
+  EXPECT_TRUE(alive(job)) << "a job in the background is not part of the run";
 }
 
 TEST_F(SessionTest, ACommandDeafToInterruptsTakesTheShellWithIt) {
   run("export E=exported; x=lost");
   auto events = run(cat("sh -c 'trap \"\" INT TERM; echo $$ > ", file("deaf"), "; while :; do sleep 1; done'"), ",\"timeout\":1000");
   EXPECT_EQ(text_of(events.back(), "cause"), "timed_out");
-  EXPECT_TRUE(eventually([&] { return !alive(pid_in(file("deaf"))); }));
+  pid_t deaf = pid_in(file("deaf"));
+  EXPECT_TRUE(eventually([&] { return !alive(deaf); }));
   EXPECT_EQ(say("echo $E-$x"), (Texts{"stdout:exported-"}));
 }
 
@@ -221,10 +223,12 @@ TEST_F(SessionTest, InterruptByRunEndsTheRunAndBySessionTheSession) {
   EXPECT_EQ(ask("DELETE", cat("/command?id=", id)).status, 500) << "it has ended";
   EXPECT_EQ(say("echo alive"), (Texts{"stdout:alive"}));
   Wire last = begin(cat("sleep 300 & echo $! > ", file("job"), "; wait"));
+  pid_t job = pid_in(file("job"));
+  ASSERT_TRUE(alive(job));
   EXPECT_EQ(ask("DELETE", cat("/command?id=", session_)).status, 200);
   EXPECT_EQ(text_of(events_of(last.reply().body).back(), "type"), "error");
   EXPECT_EQ(post("true").status, 404);
-  EXPECT_TRUE(eventually([&] { return !alive(pid_in(file("job"))); })) << "its jobs went with it";
+  EXPECT_TRUE(eventually([&] { return !alive(job); })) << "its jobs went with it";
 }
 
 TEST_F(SessionTest, AClientThatGoesEndsItsRunUnlessItGaveAKey) {
