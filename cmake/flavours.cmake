@@ -23,7 +23,7 @@ target_link_libraries(osb_flavour INTERFACE Threads::Threads Boost::headers)
 
 add_library(osb_flavour_min INTERFACE)
 target_compile_definitions(osb_flavour_min INTERFACE BOOST_ASIO_DISABLE_THREADS OSB_MIN)
-target_compile_options(osb_flavour_min INTERFACE -Os -D_GLIBCXX_ASSERTIONS)
+target_compile_options(osb_flavour_min INTERFACE -Oz -D_GLIBCXX_ASSERTIONS)
 target_link_libraries(osb_flavour_min INTERFACE Boost::headers)
 
 # Boost's header-only sources, compiled once a flavour.
