@@ -54,17 +54,45 @@ bool lists(std::string_view members, std::string_view user) {
 
 bool plain_text(std::string_view text) { return text.find('\0') == std::string_view::npos; }
 
-}  // namespace
-
-std::optional<Account> find_account(std::string_view passwd, std::uint32_t uid) {
+// The first well-formed line that has this name, or this id where no name is given.
+std::optional<Account> first_account(std::string_view passwd, std::string_view name, std::optional<std::uint32_t> id) {
   Lines lines(passwd);
   std::array<std::string_view, 7> f;
   for (std::string_view line; lines.next(line);) {
-    if (!fields_of(line, f) || f[0].empty() || !plain_text(line) || parse_id(f[2]) != uid) continue;
+    if (!fields_of(line, f) || f[0].empty() || !plain_text(line)) continue;
+    auto uid = parse_id(f[2]);
     auto gid = parse_id(f[3]);
-    if (gid) return Account{std::string(f[0]), uid, *gid, std::string(f[5]), std::string(f[6])};
+    if (!uid || !gid || (id ? *uid != *id : f[0] != name)) continue;
+    return Account{std::string(f[0]), *uid, *gid, std::string(f[5]), std::string(f[6])};
   }
   return std::nullopt;
+}
+
+std::optional<std::pair<std::string, std::uint32_t>> first_group(std::string_view group, std::string_view name,
+                                                                 std::optional<std::uint32_t> id) {
+  Lines lines(group);
+  std::array<std::string_view, 4> f;
+  for (std::string_view line; lines.next(line);) {
+    if (!fields_of(line, f) || f[0].empty() || !plain_text(line)) continue;
+    auto gid = parse_id(f[2]);
+    if (gid && (id ? *gid == *id : f[0] == name)) return std::pair(std::string(f[0]), *gid);
+  }
+  return std::nullopt;
+}
+
+}  // namespace
+
+std::optional<Account> find_account(std::string_view passwd, std::uint32_t uid) { return first_account(passwd, {}, uid); }
+std::optional<Account> find_account(std::string_view passwd, std::string_view name) { return first_account(passwd, name, std::nullopt); }
+
+std::optional<std::string> find_group_name(std::string_view group, std::uint32_t gid) {
+  auto found = first_group(group, {}, gid);
+  return found ? std::optional(std::move(found->first)) : std::nullopt;
+}
+
+std::optional<std::uint32_t> find_group_id(std::string_view group, std::string_view name) {
+  auto found = first_group(group, name, std::nullopt);
+  return found ? std::optional(found->second) : std::nullopt;
 }
 
 std::vector<std::uint32_t> find_groups(std::string_view group, std::string_view user, std::uint32_t primary) {

@@ -35,6 +35,9 @@ inline constexpr std::size_t kMaxGroups = 256;
 inline constexpr std::uint32_t kMaxId = 0xFFFFFFFE;  // 2^32-1 means "leave as it is" to the kernel
 
 std::optional<Account> find_account(std::string_view passwd, std::uint32_t uid);
+std::optional<Account> find_account(std::string_view passwd, std::string_view name);
+std::optional<std::string> find_group_name(std::string_view group, std::uint32_t gid);
+std::optional<std::uint32_t> find_group_id(std::string_view group, std::string_view name);
 // Ids of the groups that list `user` as a member, without `primary`.
 std::vector<std::uint32_t> find_groups(std::string_view group, std::string_view user, std::uint32_t primary);
 

@@ -141,13 +141,15 @@ class Daemon {
 [[noreturn]] void run_daemon(Start start) {
   bound_heap();
   ::umask(022);
+  Result<> shed = Ok{};
+  // Before PR_SET_DUMPABLE: a change of identity sets it anew.
+  if (start.setup.native) shed = own_files_as(start.setup.who.uid, start.setup.who.gid);
   ::prctl(PR_SET_DUMPABLE, 0, 0, 0, 0);
   if (::getpid() != 1) ::prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0);
-  if (start.setup.native) {
-    if (auto shed = shed_privileges(start.setup.keep_caps); !shed) {
-      write_report(start.report, wire::Step::entrypoint, shed.error().sys());
-      ::_exit(kOwnFailure);
-    }
+  if (start.setup.native && shed) shed = shed_privileges(start.setup.keep_caps);
+  if (!shed) {
+    write_report(start.report, wire::Step::entrypoint, shed.error().sys());
+    ::_exit(kOwnFailure);
   }
   complete_setup(start.setup);
   Fd listener = std::move(start.listener);

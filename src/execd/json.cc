@@ -23,7 +23,7 @@ std::string to_std(const json::string& text) { return {text.data(), text.size()}
 
 }  // namespace
 
-Result<json::object> parse_object(std::string_view text) {
+Result<json::value> parse_value(std::string_view text) {
   json::parse_options options;
   options.max_depth = 64;
   json::stream_parser parser({}, options);
@@ -31,7 +31,11 @@ Result<json::object> parse_object(std::string_view text) {
   parser.write_some(text.data(), text.size(), ec);
   if (!ec && !parser.done()) parser.finish(ec);
   if (ec) return Error(Errc::malformed, cat("the body is not JSON: ", ec.message()));
-  json::value value = parser.release();
+  return parser.release();
+}
+
+Result<json::object> parse_object(std::string_view text) {
+  TRY(auto value, parse_value(text));
   if (!value.is_object()) return Error(Errc::malformed, "the body must be a JSON object");
   return std::move(value.get_object());
 }

@@ -13,6 +13,7 @@
 namespace osb::execd {
 
 // Depth at most 64; the error says what is wrong, never what the text was.
+Result<boost::json::value> parse_value(std::string_view text);
 Result<boost::json::object> parse_object(std::string_view text);
 
 // Members: absent and null leave the default, another type is Errc::malformed naming the member.

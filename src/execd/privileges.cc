@@ -2,6 +2,7 @@
 
 #include <errno.h>
 #include <linux/capability.h>
+#include <sys/fsuid.h>
 #include <sys/prctl.h>
 #include <sys/syscall.h>
 #include <unistd.h>
@@ -38,6 +39,16 @@ Result<> shed_privileges(bool root_mode) {
     if (::prctl(PR_CAPBSET_DROP, capability, 0, 0, 0) != 0) return Error::from_errno(cat("drop capability ", capability), errno);
   }
   return give_up(CAP_SETPCAP);
+}
+
+Result<> own_files_as(unsigned uid, unsigned gid) {
+  ::setfsgid(gid);
+  ::setfsuid(uid);
+  // Both return the value before, whatever happened: ask again with one that is never valid.
+  bool set =
+      static_cast<unsigned>(::setfsgid(static_cast<gid_t>(-1))) == gid && static_cast<unsigned>(::setfsuid(static_cast<uid_t>(-1))) == uid;
+  if (!set) return Error::from_errno("set the owner of files", EPERM);
+  return Ok{};
 }
 
 }  // namespace osb::execd

@@ -38,6 +38,7 @@ struct Sandbox {
   TaskGroup tasks;  // output that goes on after the request that started it
   Kernels kernels;  // of the code interpreter
   Ring entrypoint_output{kEntrypointRing, nullptr};
+  std::size_t file_watches = 0;  // streams of /osb/v1/files/watch
   metrics::Gauge gauge;
 };
 

@@ -3,6 +3,7 @@
 #include "base/text.h"
 #include "execd/command_routes.h"
 #include "execd/exec_route.h"
+#include "execd/files/routes.h"
 #include "execd/kernels/routes.h"
 #include "execd/metrics/routes.h"
 #include "execd/proxy_route.h"
@@ -55,6 +56,7 @@ void add_routes(http::Router& routes, Sandbox& sandbox) {
   add_run_routes(routes, sandbox);
   add_code_routes(routes, sandbox);
   add_session_routes(routes, sandbox);
+  add_files_routes(routes, s);
   routes.add("*", "/proxy/{port}/{rest*}", [](Request& q, Responder& r, const Params& p) { return proxy(param(p, "port"), q, r); });
   routes.add("*", "/proxy/{port}", [](Request& q, Responder& r, const Params& p) { return proxy(param(p, "port"), q, r); });
 }

@@ -9,6 +9,7 @@ namespace osb::http {
 namespace {
 
 constexpr std::size_t kReadBytes = 16 * 1024;
+constexpr std::size_t kLargeBytes = 256 * 1024;  // of a body that is long, or may be: fewer calls for each byte
 constexpr int kInterimResponses = 8;
 constexpr auto kWriteStall = std::chrono::seconds(60);
 
@@ -75,10 +76,12 @@ Result<bool> Client::render(std::string& out, const ClientRequest& request) cons
 
 // True when all of it left; false when the server answered or hung up before. An Error is that of the source.
 Task<Result<bool>> Client::stream_body(BodyReader& source, bool chunked) {
-  auto buffer = std::make_unique<char[]>(kReadBytes);
+  auto length = source.content_length();
+  std::size_t room = length && *length <= kReadBytes ? kReadBytes : kLargeBytes;
+  auto buffer = std::make_unique_for_overwrite<char[]>(room);
   std::string size;
   while (!source.done()) {
-    auto got = co_await source.read_some(std::span(buffer.get(), kReadBytes));
+    auto got = co_await source.read_some(std::span(buffer.get(), room));
     if (!got) {
       socket_.close();
       co_return std::move(got).error();

@@ -104,6 +104,8 @@ class Responder {
   virtual Task<Result<>> begin(int status, Headers headers, std::string_view first = {}) = 0;
   virtual Task<Result<>> chunk(std::string_view bytes) = 0;
   virtual Task<Result<>> end() = 0;
+  // `length` bytes of an open file from `offset`, as chunk() would send them. Errc::unavailable when the file ends before.
+  virtual Task<Result<>> send_file(int fd, std::uint64_t offset, std::uint64_t length);
   // Sends the head (101, or a final status with a raw body) and hands over the byte stream. Bytes the client
   // already sent come first in reads. The connection closes when the handler returns.
   virtual Task<Result<Stream*>> upgrade(int status, Headers headers) = 0;

@@ -26,6 +26,7 @@ class Session final : public Responder {
   Task<Result<>> begin(int status, Headers headers, std::string_view first) override;
   Task<Result<>> chunk(std::string_view bytes) override;
   Task<Result<>> end() override;
+  Task<Result<>> send_file(int fd, std::uint64_t offset, std::uint64_t length) override;
   Task<Result<Stream*>> upgrade(int status, Headers headers) override;
   bool started() const override { return phase_ != Phase::fresh; }
   Task<void> closed() override;

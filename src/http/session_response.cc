@@ -1,3 +1,8 @@
+#include <unistd.h>
+
+#include <algorithm>
+#include <memory>
+
 #include "base/log.h"
 #include "base/text.h"
 #include "http/head_writer.h"
@@ -8,6 +13,7 @@ namespace {
 
 constexpr std::size_t kDrainBytes = 64 * 1024;
 constexpr std::size_t kHeadReserve = 256;
+constexpr std::size_t kFileBlock = 64 * 1024;
 
 Error out_of_order(std::string_view call) { return Error(Errc::internal, cat(call, " at the wrong moment of a response")); }
 
@@ -106,6 +112,33 @@ Task<Result<>> Session::chunk(std::string_view bytes) {
   auto written = co_await socket_.write_parts(parts);
   if (!written) keep_alive_ = false;
   co_return written;
+}
+
+Task<Result<>> Session::send_file(int fd, std::uint64_t offset, std::uint64_t length) {
+  if (phase_ != Phase::streaming) co_return out_of_order("send_file");
+  if (head_only_) co_return Ok{};
+  if (!left_) co_return co_await Responder::send_file(fd, offset, length);
+  if (length > *left_) co_return out_of_order("more bytes than Content-Length");
+  *left_ -= length;
+  auto written = co_await socket_.write_file(fd, offset, length);
+  if (!written) keep_alive_ = false;
+  co_return written;
+}
+
+// Without a length each piece needs its own frame.
+Task<Result<>> Responder::send_file(int fd, std::uint64_t offset, std::uint64_t length) {
+  auto block = std::make_unique_for_overwrite<char[]>(kFileBlock);
+  while (length > 0) {
+    auto wanted = static_cast<std::size_t>(std::min<std::uint64_t>(length, kFileBlock));
+    auto got = ::pread(fd, block.get(), wanted, static_cast<off_t>(offset));
+    if (got <= 0) co_return Error(Errc::unavailable, "the file ends before what was announced");
+    std::string_view bytes(block.get(), static_cast<std::size_t>(got));
+    auto sent = co_await chunk(bytes);
+    if (!sent) co_return sent;
+    offset += static_cast<std::uint64_t>(got);
+    length -= static_cast<std::uint64_t>(got);
+  }
+  co_return Ok{};
 }
 
 Task<Result<>> Session::end() {

@@ -1,5 +1,6 @@
 #include "http/socket.h"
 
+#include <sys/sendfile.h>
 #include <sys/socket.h>
 #include <sys/uio.h>
 
@@ -12,6 +13,7 @@ namespace {
 
 // So many calls in a row may finish without giving other connections a turn.
 constexpr unsigned kTurns = 32;
+constexpr std::size_t kFileStep = 256 * 1024;  // of a file in one call
 
 Error gone(const char* doing, int sys) {
   return sys == 0 ? Error(Errc::unavailable, std::string(doing) + ": the connection is closed")
@@ -208,6 +210,24 @@ Task<Result<>> Socket::write_parts(Parts parts) {
     auto ready = co_await wait_writable();
     if (!ready) co_return std::move(ready).error();
   }
+}
+
+Task<Result<>> Socket::write_file(int fd, std::uint64_t offset, std::uint64_t length) {
+  auto at = static_cast<off_t>(offset);
+  while (length > 0) {
+    if (closed_) co_return gone("write", 0);
+    auto sent = ::sendfile(socket_.native_handle(), fd, &at, static_cast<std::size_t>(std::min<std::uint64_t>(length, kFileStep)));
+    if (sent == 0) co_return Error(Errc::unavailable, "the file ends before what was announced");
+    if (sent < 0 && errno != EINTR && !would_block(errno)) co_return gone("write", errno);
+    if (sent > 0) {
+      length -= static_cast<std::uint64_t>(sent);
+      if (take_turn()) co_await yield_now();
+    } else if (would_block(errno)) {
+      auto ready = co_await wait_writable();
+      if (!ready) co_return std::move(ready).error();
+    }
+  }
+  co_return Ok{};
 }
 
 Task<Result<>> Socket::write_all(std::string_view bytes) { return write_parts(Parts{bytes}); }

@@ -33,6 +33,8 @@ class Socket final : public Stream {
   // All parts leave in one call to the kernel where it takes them.
   using Parts = std::array<std::string_view, 3>;
   Task<Result<>> write_parts(Parts parts);
+  // Bytes of a file, copied by the kernel.
+  Task<Result<>> write_file(int fd, std::uint64_t offset, std::uint64_t length);
 
   // A read or write that makes no progress for this long fails; zero = no such limit.
   void set_read_stall(Clock::duration stall) { read_.stall = stall; }

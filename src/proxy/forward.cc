@@ -11,6 +11,7 @@ namespace osb::proxy {
 namespace {
 
 constexpr std::size_t kBlock = 64 * 1024;
+constexpr std::size_t kLargeBlock = 256 * 1024;  // of an answer that is known to be long: fewer calls for each byte
 // Silence is normal in a terminal or a long command; only a connection whose peer vanished is older than this.
 constexpr auto kTunnelIdle = std::chrono::hours(24);
 constexpr auto kLastWords = std::chrono::seconds(10);  // for a client to read the end and hang up
@@ -61,9 +62,11 @@ Task<Result<int>> relay_upgrade(http::ClientConnection& backend, http::ClientCon
 Task<Result<int>> relay_stream(http::ClientConnection& backend, int status, http::Headers headers, http::Responder& client,
                                ForwardOptions options) {
   // A length the backend promised is promised on, so that the client can tell a cut answer from a whole one.
-  if (auto length = backend.body().content_length()) headers.add("Content-Length", cat(*length));
-  auto block = std::make_unique_for_overwrite<char[]>(kBlock);
-  std::span<char> into(block.get(), kBlock);
+  auto length = backend.body().content_length();
+  if (length) headers.add("Content-Length", cat(*length));
+  std::size_t room = length.value_or(0) > kLargeBlock ? kLargeBlock : kBlock;
+  auto block = std::make_unique_for_overwrite<char[]>(room);
+  std::span<char> into(block.get(), room);
   auto& body = backend.body();
   std::string_view first;
   if (options.head_with_first) {

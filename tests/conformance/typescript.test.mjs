@@ -238,3 +238,42 @@ test('killed is gone', async () => {
   await assert.rejects(doomed.getInfo(), refused(404));
   await assert.rejects(Sandbox.connect({ connectionConfig: config(), sandboxId: doomed.id }), SandboxApiException);
 });
+
+test('files and directories, as the published suites use them', async () => {
+  const [one, two] = ['/tmp/fs_js1', '/tmp/fs_js2'];
+  await box.files.createDirectories([{ path: one, mode: 755 }, { path: two, mode: 644 }]);
+  const made = await box.files.getFileInfo([one, two]);
+  assert.deepEqual([made[one].mode, made[two].mode], [755, 644]);
+  assert.ok(Math.abs(made[one].createdAt - made[one].modifiedAt) <= 2000);
+  const listing = await box.commands.run('ls -la /tmp | grep fs_js');
+  assert.equal(listing.logs.stdout.length, 2);
+
+  const text = 'Hello åäö\nline two\n';
+  const [a, b, c] = [`${one}/a.txt`, `${one}/b.bin`, `${one}/c.txt`];
+  async function* pieces() { yield new TextEncoder().encode(text); }
+  await box.files.writeFiles([
+    { path: a, data: text, mode: 644 }, { path: b, data: new TextEncoder().encode(text), mode: 755 },
+    { path: c, data: pieces(), mode: 755, owner: 'nobody', group: 'nogroup' },
+  ]);
+  assert.equal(await box.files.readFile(a), text);
+  assert.equal(new TextDecoder().decode(await box.files.readBytes(b)), text);
+  let streamed = '';
+  for await (const piece of box.files.readBytesStream(c)) streamed += new TextDecoder().decode(piece);
+  assert.equal(streamed, text);
+  assert.equal((await box.files.readBytes(b, { range: 'bytes=0-4' })).length, 5);
+  const info = await box.files.getFileInfo([c]);
+  assert.deepEqual([info[c].owner, info[c].group, info[c].mode], ['nobody', 'nogroup', 755]);
+  assert.deepEqual((await box.files.search({ path: one, pattern: '*' })).map((entry) => entry.path).sort(), [a, b, c]);
+
+  await box.files.setPermissions([{ path: a, mode: 600, owner: 'nobody', group: 'nogroup' }]);
+  assert.equal((await box.files.getFileInfo([a]))[a].mode, 600);
+  await box.files.replaceContents([{ path: a, oldContent: 'Hello', newContent: 'Bye' }, { path: b, oldContent: 'line', newContent: 'row' }]);
+  assert.ok((await box.files.readFile(a)).startsWith('Bye') && (await box.files.readFile(b)).includes('row two'));
+  await box.files.moveFiles([{ src: a, dest: `${two}/a.txt` }]);
+  await assert.rejects(box.files.getFileInfo([a]), refused(404));
+  assert.ok((await box.files.readFile(`${two}/a.txt`)).startsWith('Bye'));
+  await box.files.deleteFiles([b]);
+  await assert.rejects(box.files.readFile(b), refused(404));
+  await box.files.deleteDirectories([one, two]);
+  assert.deepEqual(texts((await box.commands.run(`test ! -d ${one} && test ! -d ${two} && echo OK`)).logs.stdout), ['OK']);
+});
