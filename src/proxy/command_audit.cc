@@ -26,9 +26,20 @@ std::optional<std::string> command_text(const boost::json::object& body) {
   return std::nullopt;
 }
 
+// "/files?path=/a&path=/b": the paths as execd reads them.
+void add_paths(Detail& detail, std::string_view target) {
+  auto question = target.find('?');
+  auto pairs = http::parse_query(question == target.npos ? std::string_view{} : target.substr(question + 1));
+  std::string paths;
+  for (std::size_t i = 0; pairs && i < pairs->size(); ++i)
+    if ((*pairs)[i].first == "path") paths += paths.empty() ? (*pairs)[i].second : cat("\n", (*pairs)[i].second);
+  if (!paths.empty()) add_text(detail, "paths", paths);
+}
+
 // execd may read a body that our stricter parser refuses; then the bytes themselves are the record.
 Detail describe(std::string_view target, std::string_view body) {
   Detail detail{{"target", std::string(target.substr(0, 512))}};
+  add_paths(detail, target);
   auto object = parse_json_object(body);
   auto text = object ? command_text(*object) : std::nullopt;
   if (!body.empty()) add_text(detail, text ? "command" : "body", text ? std::string_view(*text) : body);
@@ -59,6 +70,8 @@ CommandRoutes::CommandRoutes() {
   router_.add("POST", "/session", no_handler());
   router_.add("DELETE", "/session/{id}", no_handler());
   router_.add("GET", "/osb/v1/runs/{id}/events", no_handler());
+  for (auto pattern : {"/files", "/directories"}) router_.add("DELETE", pattern, no_handler());
+  router_.add("POST", "/files/mv", no_handler());
   for (auto pattern : {"/proxy/{port}", "/proxy/{port}/{path*}"}) passed_on_.add("*", pattern, no_handler());
 }
 
@@ -76,6 +89,9 @@ std::optional<CommandRoutes::Kind> CommandRoutes::find(std::string_view method, 
   if (match.route->pattern == "/session/{id}") return Kind{"session.end", Told::at_once};
   // A client that was cut off reads on: the end, which the first record may lack, is heard here.
   if (match.route->method == "GET") return Kind{"command.resume", Told::by_events};
+  if (match.route->pattern == "/files/mv") return Kind{"file.move", Told::at_once};
+  if (match.route->pattern == "/files") return Kind{"file.delete", Told::at_once};
+  if (match.route->pattern == "/directories") return Kind{"directory.delete", Told::at_once};
   if (match.route->method == "DELETE") return Kind{"command.interrupt", Told::at_once};
   return Kind{"command.start", match.route->pattern == "/osb/v1/exec" ? Told::by_frames : Told::by_events};
 }

@@ -8,6 +8,7 @@
 #include "proxy/egress_policy.h"
 #include "proxy/forward.h"
 #include "proxy/headers.h"
+#include "proxy/upload_audit.h"
 #include "proxy/metrics.h"
 
 namespace osb::proxy {
@@ -146,8 +147,15 @@ Task<Result<>> Proxy::visit_execd(Visit& visit) {
   } else if (has_body(visit.request)) {
     outgoing.body_source = visit.request.body;
   }
+  std::optional<UploadRecord> upload;
+  if (outgoing.body_source && UploadRecord::is_upload(visit.request.method, path_of(visit.target))) {
+    upload.emplace(audit_, visit.caller, visit.sandbox.id, visit.request);
+    if (auto begun = upload->start(); !begun) co_return std::move(begun).error().in("record upload").with_code("GENERAL::AUDIT_UNAVAILABLE");
+    outgoing.body_source = &*upload;
+  }
   auto status = co_await exchange_with_execd(visit, std::move(outgoing), record ? record->watch() : nullptr);
   if (record) record->finish(status ? *status : 0);
+  if (upload) upload->finish(status ? *status : 0);
   if (status || visit.responder.started()) co_return Ok{};
   log::debug("execd does not answer", {{"sandbox", visit.sandbox.id.text()}, {"error", status.error().what()}});
   co_return co_await answer(visit.responder, no_answer(visit.port));
