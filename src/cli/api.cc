@@ -82,7 +82,8 @@ Error error_of(const Reply& reply) {
   if (message.empty() && object) message = text_of(*object, "error");
   if (message.empty()) message = cat("the daemon answered ", reply.status);
   std::string hint = object ? text_of(*object, "hint") : std::string();
-  if (hint.empty()) hint = hint_for(reply.status);
+  bool about_a_file = object && text_of(*object, "code") == "FILE_NOT_FOUND";
+  if (hint.empty() && !about_a_file) hint = hint_for(reply.status);
   return Error(kind_of(reply.status), std::move(message)).with_code(object ? text_of(*object, "code") : "").with_hint(hint);
 }
 

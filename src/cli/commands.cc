@@ -16,9 +16,23 @@ constexpr std::array kEverywhere{
 };
 
 const std::array kTable{
-    &kRun,         &kExec,       &kCreate,       &kList,   &kInspect,     &kLogs,        &kEvents,     &kStats,       &kTop,
-    &kPause,       &kResume,     &kRenew,        &kKill,   &kImageList,   &kImageImport, &kImageBuild, &kImageRemove, &kServe,
-    &kDaemonStart, &kDaemonStop, &kDaemonStatus, &kDoctor, &kConfigCheck, &kCompletion,  &kVersion,    &kHelp,
+    &kRun,         &kExec,
+    &kCreate,      &kList,
+    &kInspect,     &kLogs,
+    &kEvents,      &kStats,
+    &kTop,         &kPause,
+    &kResume,      &kRenew,
+    &kKill,        &kImageList,
+    &kImageImport, &kImageBuild,
+    &kImageRemove, &kCopy,
+    &kFilesList,   &kFilesCat,
+    &kFilesRemove, &kFilesMakeDirectory,
+    &kFilesMove,   &kFilesStat,
+    &kServe,       &kDaemonStart,
+    &kDaemonStop,  &kDaemonStatus,
+    &kDoctor,      &kConfigCheck,
+    &kCompletion,  &kVersion,
+    &kHelp,
 };
 
 // The daemon's own table, as options. Built when a command asks for it; the texts live as long as the program.
@@ -62,7 +76,8 @@ std::string joined(const std::vector<std::string_view>& words, std::string_view 
 }
 
 Error unknown(std::string_view word, std::string_view group) {
-  std::vector<std::string_view> names = group.empty() ? std::vector<std::string_view>{"image", "daemon", "config"} : members_of(group);
+  std::vector<std::string_view> names =
+      group.empty() ? std::vector<std::string_view>{"image", "files", "daemon", "config"} : members_of(group);
   for (const CommandSpec* command : kTable) {
     if (!group.empty() || command->hidden || command->name.contains(' ')) continue;
     names.push_back(command->name);

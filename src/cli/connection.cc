@@ -8,6 +8,7 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <cstdio>
 
 #include "base/text.h"
 
@@ -63,6 +64,12 @@ Result<Fd> open_tcp(const Address& address, Connection::Deadline deadline) {
   return socket;
 }
 
+std::string head_of(const Request& request, std::string_view authority) {
+  std::string out = cat(request.method, " ", request.target, " HTTP/1.1\r\nHost: ", authority, "\r\n");
+  for (const auto& [name, value] : request.headers) out += cat(name, ": ", value, "\r\n");
+  return out;
+}
+
 Result<Reply> parse_head(std::string_view head) {
   auto lines = split(head, '\n');
   std::string_view status = lines[0];
@@ -94,6 +101,7 @@ Result<Connection> Connection::open(const Address& address, Deadline deadline) {
 
 Result<> Connection::wait(short events, Deadline deadline) {
   pollfd fds[2] = {{socket_.get(), events, 0}, {interrupt_, POLLIN, 0}};
+  if (stall_.count() > 0) deadline = std::min(deadline, std::chrono::steady_clock::now() + stall_);
   for (;;) {
     int ready = ::poll(fds, 2, millis_until(deadline));
     if (ready < 0 && errno == EINTR) continue;
@@ -105,13 +113,16 @@ Result<> Connection::wait(short events, Deadline deadline) {
 }
 
 Result<> Connection::send(const Request& request, Deadline deadline) {
-  std::string out = cat(request.method, " ", request.target, " HTTP/1.1\r\nHost: ", authority_, "\r\n");
-  for (const auto& [name, value] : request.headers) out += cat(name, ": ", value, "\r\n");
+  std::string out = head_of(request, authority_);
   if (!request.body.empty() || request.method == "POST" || request.method == "PUT")
     out += cat("Content-Length: ", request.body.size(), "\r\n");
   out += "\r\n";
   out += request.body;
-  for (std::string_view rest = out; !rest.empty();) {
+  return send_bytes(out, deadline);
+}
+
+Result<> Connection::send_bytes(std::string_view rest, Deadline deadline) {
+  while (!rest.empty()) {
     auto n = ::send(socket_.get(), rest.data(), rest.size(), MSG_NOSIGNAL | MSG_DONTWAIT);
     if (n > 0)
       rest.remove_prefix(static_cast<std::size_t>(n));
@@ -123,8 +134,13 @@ Result<> Connection::send(const Request& request, Deadline deadline) {
   return Ok{};
 }
 
+bool Connection::answered() {
+  pollfd peer{socket_.get(), POLLIN, 0};
+  return ::poll(&peer, 1, 0) > 0;
+}
+
 Result<std::size_t> Connection::fill(Deadline deadline) {
-  char bytes[16 * 1024];
+  char bytes[64 * 1024];
   for (;;) {
     CHECK_OK(wait(POLLIN, deadline));
     auto n = ::recv(socket_.get(), bytes, sizeof bytes, MSG_DONTWAIT);
@@ -217,6 +233,37 @@ Result<Reply> Connection::stream(const Request& request, Deadline deadline, cons
   CHECK_OK(send(request, deadline));
   TRY(auto reply, read_head(deadline));
   CHECK_OK(read_body(reply, deadline, sink));
+  return reply;
+}
+
+Result<Reply> Connection::fetch(const Request& request, Deadline deadline,
+                                const std::function<bool(const Reply&, std::string_view)>& sink) {
+  CHECK_OK(send(request, deadline));
+  TRY(auto reply, read_head(deadline));
+  CHECK_OK(read_body(reply, deadline, [&](std::string_view bytes) { return sink(reply, bytes); }));
+  return reply;
+}
+
+Result<Reply> Connection::upload(const Request& request, Deadline deadline, const std::function<Result<std::string_view>()>& source) {
+  CHECK_OK(send_bytes(cat(head_of(request, authority_), "Transfer-Encoding: chunked\r\n\r\n"), deadline));
+  bool whole = false;
+  while (!whole && !answered()) {
+    TRY(auto bytes, source());
+    char size[24];
+    ::snprintf(size, sizeof size, "%zx\r\n", bytes.size());
+    whole = bytes.empty();
+    auto sent = send_bytes(size, deadline);
+    if (sent) sent = send_bytes(bytes, deadline);
+    if (sent) sent = send_bytes("\r\n", deadline);
+    if (!sent && sent.error().kind() != Errc::unavailable) return std::move(sent).error();
+    if (!sent) break;  // it may have said why before it hung up
+  }
+  TRY(auto reply, read_head(deadline));
+  CHECK_OK(read_body(reply, deadline, [&](std::string_view bytes) {
+    reply.body += bytes;
+    return reply.body.size() < kMaxHead;
+  }));
+  if (!whole) reusable_ = false;
   return reply;
 }
 

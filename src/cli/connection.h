@@ -45,6 +45,14 @@ class Connection {
   // Like call, but hands the body over as it comes; returns the head. `sink` says false to stop.
   Result<Reply> stream(const Request& request, Deadline deadline, const std::function<bool(std::string_view)>& sink);
 
+  // Like stream, with the head beside each piece: a refusal has a body too.
+  Result<Reply> fetch(const Request& request, Deadline deadline, const std::function<bool(const Reply&, std::string_view)>& sink);
+  // Sends a body of unknown length in pieces until `source` gives an empty one, then reads the reply. A peer that answers
+  // before it has read all is heard. An error of the source breaks the request off.
+  Result<Reply> upload(const Request& request, Deadline deadline, const std::function<Result<std::string_view>()>& source);
+  // Every wait from now on also ends after this long without a byte.
+  void fail_on_stall(std::chrono::milliseconds stall) { stall_ = stall; }
+
   bool reusable() const { return reusable_; }
   int fd() const { return socket_.get(); }
   std::string take_unread() { return std::exchange(unread_, {}); }  // bytes behind the head of a 101
@@ -54,6 +62,8 @@ class Connection {
  private:
   using Sink = std::function<bool(std::string_view)>;
   Result<> send(const Request& request, Deadline deadline);
+  Result<> send_bytes(std::string_view bytes, Deadline deadline);
+  bool answered();  // something came, or the peer hung up, while we still send
   Result<std::size_t> fill(Deadline deadline);  // 0 = the peer closed
   Result<> wait(short events, Deadline deadline);
   Result<Reply> read_head(Deadline deadline);
@@ -67,6 +77,7 @@ class Connection {
   std::string unread_;
   int interrupt_ = -1;
   bool reusable_ = true;
+  std::chrono::milliseconds stall_{};
   bool stopped_ = false;  // the sink wants no more
 };
 

@@ -19,10 +19,12 @@ struct Section {
 constexpr std::array<const CommandSpec*, 13> kSandboxes{&kRun,   &kExec, &kCreate, &kList,   &kInspect, &kLogs, &kEvents,
                                                         &kStats, &kTop,  &kPause,  &kResume, &kRenew,   &kKill};
 constexpr std::array<const CommandSpec*, 4> kImages{&kImageList, &kImageImport, &kImageBuild, &kImageRemove};
+constexpr std::array<const CommandSpec*, 7> kFiles{&kCopy,      &kFilesList, &kFilesCat, &kFilesRemove, &kFilesMakeDirectory,
+                                                   &kFilesMove, &kFilesStat};
 constexpr std::array<const CommandSpec*, 4> kDaemon{&kServe, &kDaemonStart, &kDaemonStop, &kDaemonStatus};
 constexpr std::array<const CommandSpec*, 5> kOthers{&kDoctor, &kConfigCheck, &kCompletion, &kVersion, &kHelp};
-constexpr std::array kSections{Section{"Sandboxes", kSandboxes}, Section{"Images", kImages}, Section{"Daemon", kDaemon},
-                               Section{"Other", kOthers}};
+constexpr std::array kSections{Section{"Sandboxes", kSandboxes}, Section{"Files", kFiles}, Section{"Images", kImages},
+                               Section{"Daemon", kDaemon}, Section{"Other", kOthers}};
 
 void append_pair(std::string& out, std::string_view left, std::string_view right, std::size_t column) {
   out += cat("  ", left);
