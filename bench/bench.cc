@@ -16,6 +16,7 @@
 
 #include "http.h"
 #include "process.h"
+#include "transfer.h"
 
 namespace bench {
 namespace {
@@ -53,6 +54,7 @@ class Ours {
   ~Ours() {
     try {
       http_.call("DELETE", "/v1/sandboxes/" + running_, key_, "");
+      if (!roomy_.empty()) http_.call("DELETE", "/v1/sandboxes/" + roomy_, key_, "");
     } catch (const std::exception&) {
     }
     ::kill(pid_, SIGTERM);
@@ -89,6 +91,14 @@ class Ours {
   double exec_shell() { return exec(running_, token_, R"({"command":"echo hello; true"})"); }
   double stream_running() { return stream(running_, token_); }
 
+  // In a sandbox with room for it, made when first asked for.
+  Transfer& transfer() {
+    if (transfer_) return *transfer_;
+    roomy_ = create(R"("cpu":"2","memory":"4Gi","disk":"3Gi")");
+    transfer_ = std::make_unique<Transfer>(work_, port_, door_path(roomy_), door(roomy_));
+    return *transfer_;
+  }
+
  private:
   void start() {
     posix_spawn_file_actions_t actions;
@@ -104,9 +114,8 @@ class Ours {
       ::usleep(50'000);
     }
   }
-  std::string create() {
-    static const std::string body =
-        R"({"image":{"uri":"host"},"timeout":600,"resourceLimits":{"cpu":"1","memory":"256Mi"},"entrypoint":["tail","-f","/dev/null"]})";
+  std::string create(const std::string& limits = R"("cpu":"1","memory":"256Mi")") {
+    std::string body = R"({"image":{"uri":"host"},"timeout":600,"entrypoint":["tail","-f","/dev/null"],"resourceLimits":{)" + limits + "}}";
     Reply reply = http_.call("POST", "/v1/sandboxes", key_, body);
     if (reply.status != 202) throw std::runtime_error("create failed: " + std::to_string(reply.status) + " " + reply.body.substr(0, 300));
     return json_text(reply.body, "id");
@@ -147,7 +156,8 @@ class Ours {
   fs::path program_, work_;
   std::uint16_t port_;
   Http http_;
-  std::string instance_, key_, running_, token_;
+  std::string instance_, key_, running_, token_, roomy_;
+  std::unique_ptr<Transfer> transfer_;
   pid_t pid_ = -1;
 };
 
@@ -286,6 +296,9 @@ class Bench {
     add_oci("crun");
     add_oci("runc");
     add_docker();
+    add("1 GiB, plain copy by unix socket", [this] { return ours_.transfer().plain(); }, 100);
+    add("1 GiB into a sandbox, REST", [this] { return ours_.transfer().upload(); }, 100);
+    add("1 GiB out of a sandbox, REST", [this] { return ours_.transfer().download(); }, 100);
   }
   void add(std::string name, std::function<double()> once, int every = 1) { rows_.push_back({std::move(name), std::move(once), every}); }
 
@@ -379,6 +392,12 @@ class Bench {
     out.push_back({text, cold <= 7});
     std::snprintf(text, sizeof text, "exec in a running sandbox p50 = %.2f F (promised: at most 2)", exec);
     out.push_back({text, exec <= 2});
+    double plain = row("1 GiB, plain copy by unix socket").at(0.5);
+    for (const char* name : {"1 GiB into a sandbox, REST", "1 GiB out of a sandbox, REST"}) {
+      double share = plain / row(name).at(0.5);
+      std::snprintf(text, sizeof text, "%s: %.0f %% of the speed of a plain copy (promised: at least 50 %%)", name, 100 * share);
+      out.push_back({text, share >= 0.5});
+    }
     const Row& bwrap = row("bwrap --unshare-all");
     if (bwrap.samples.empty()) return out;
     std::snprintf(text, sizeof text, "cold p50 %.2f F is ahead of bwrap p50 %.2f F", cold, ratio(bwrap, 0.5));

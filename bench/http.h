@@ -42,6 +42,17 @@ class Http {
     send("POST", path, headers + "Connection: Upgrade\r\nUpgrade: osb-exec/1\r\n", body);
     return read_head().status;
   }
+  // The head of a request whose body the caller writes to the socket, and its answer.
+  int begin(const std::string& method, const std::string& path, const std::string& headers, std::size_t length) {
+    if (fd_ < 0) connect();
+    send(method, path, headers + (length > 0 ? "Content-Length: " + std::to_string(length) + "\r\n" : ""), "");
+    return fd_;
+  }
+  Reply finish() {
+    Reply reply = read_head();
+    read_body(reply);
+    return reply;
+  }
   std::string take(std::size_t size) {
     while (buffer_.size() < size) fill();
     std::string out = buffer_.substr(0, size);
