@@ -17,8 +17,10 @@ void Process::signal_group(int signal) {
 
 void Process::signal_terminal(int signal) {
   if (!running()) return;
-  bool reached = signal_foreground(out_.handle(), signal);
-  if (!reached || (signal != SIGINT && signal != SIGQUIT)) signal_group(signal);
+  pid_t front = foreground_group(out_.handle());
+  if (front != 0) ::kill(-front, signal);
+  bool is_key = signal == SIGINT || signal == SIGQUIT;
+  if (front == 0 || (front != root_.leader && !is_key)) signal_group(signal);
 }
 
 void Process::close_terminal() {

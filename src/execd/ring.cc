@@ -56,6 +56,14 @@ void Ring::copy_out(std::string& out, std::uint64_t from) const {
   out.append(bytes_, 0, count - first);
 }
 
+void Ring::copy(std::uint64_t from, char* into, std::size_t count) const {
+  if (count == 0) return;
+  std::size_t start = (head_ + bytes_.size() - static_cast<std::size_t>(end_ - from)) % bytes_.size();
+  std::size_t first = std::min(count, bytes_.size() - start);
+  bytes_.copy(into, first, start);
+  bytes_.copy(into + first, count - first);
+}
+
 std::string Ring::read_from(std::uint64_t cursor) const {
   std::string out;
   std::uint64_t from = std::clamp(cursor, begin(), end_);

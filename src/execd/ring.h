@@ -35,6 +35,8 @@ class Ring {
   std::size_t memory() const { return bytes_.size(); }
   // Everything from `cursor` on; "[truncated N bytes]\n" comes first when N of them are gone.
   std::string read_from(std::uint64_t cursor) const;
+  // Copies `count` bytes from offset `from` on; all of them are still kept.
+  void copy(std::uint64_t from, char* into, std::size_t count) const;
   void release();  // forgets the bytes, keeps the offsets
 
  private:

@@ -7,6 +7,7 @@
 #include "execd/kernels/kernels.h"
 #include "execd/metrics/gauge.h"
 #include "execd/processes.h"
+#include "execd/pty/terminal.h"
 #include "execd/ring.h"
 #include "execd/runs/runs.h"
 #include "execd/setup.h"
@@ -35,6 +36,7 @@ struct Sandbox {
   runs::Runs runs;  // before commands: what it keeps gives way first
   Commands commands;
   shell::Sessions sessions;
+  Terminals terminals;
   TaskGroup tasks;  // output that goes on after the request that started it
   Kernels kernels;  // of the code interpreter
   Ring entrypoint_output{kEntrypointRing, nullptr};

@@ -7,6 +7,7 @@
 #include "execd/kernels/routes.h"
 #include "execd/metrics/routes.h"
 #include "execd/proxy_route.h"
+#include "execd/pty/routes.h"
 #include "execd/replies.h"
 #include "execd/runs/routes.h"
 #include "execd/shell/routes.h"
@@ -52,6 +53,7 @@ void add_routes(http::Router& routes, Sandbox& sandbox) {
   routes.add("GET", "/command/{id}/logs",
              [&s](Request& q, Responder& r, const Params& p) { return command_logs(s, param(p, "id"), q, r); });
   routes.add("POST", "/osb/v1/exec", [&s](Request& q, Responder& r, const Params&) { return run_exec(s, q, r); });
+  add_pty_routes(routes, sandbox);
   routes.add("GET", "/osb/v1/entrypoint/logs", [&s](Request& q, Responder& r, const Params&) { return entrypoint_logs(s, q, r); });
   add_run_routes(routes, sandbox);
   add_code_routes(routes, sandbox);

@@ -2,7 +2,6 @@
 
 #include <errno.h>
 #include <fcntl.h>
-#include <signal.h>
 #include <sys/ioctl.h>
 #include <unistd.h>
 
@@ -35,10 +34,9 @@ void resize_terminal(int master, WindowSize size) {
   ::ioctl(master, TIOCSWINSZ, &window);
 }
 
-bool signal_foreground(int master, int signal) {
+int foreground_group(int master) {
   pid_t group = 0;
-  if (::ioctl(master, TIOCGPGRP, &group) != 0 || group <= 1) return false;
-  return ::kill(-group, signal) == 0;
+  return ::ioctl(master, TIOCGPGRP, &group) == 0 && group > 1 ? group : 0;
 }
 
 }  // namespace osb::execd

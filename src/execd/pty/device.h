@@ -23,7 +23,7 @@ Result<TerminalEnds> open_terminal(WindowSize size, const std::uint32_t* owner);
 
 // On the master. A size of zero changes nothing.
 void resize_terminal(int master, WindowSize size);
-// To the group a key typed at the terminal would reach; false when there is none.
-bool signal_foreground(int master, int signal);
+// The process group a key typed at the terminal would reach; 0 when there is none.
+int foreground_group(int master);
 
 }  // namespace osb::execd
