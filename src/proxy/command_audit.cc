@@ -48,6 +48,7 @@ Detail describe(std::string_view target, std::string_view body) {
     detail.emplace_back("cwd", std::string_view(cwd->get_string()).substr(0, 1024));
   if (const auto* background = object->if_contains("background"); background && background->is_bool() && background->get_bool())
     detail.emplace_back("background", "true");
+  if (object->contains("tty")) detail.emplace_back("tty", "true");
   return detail;
 }
 
@@ -55,6 +56,7 @@ std::unique_ptr<Watch> watch_for(Told told) {
   switch (told) {
     case Told::by_events: return std::make_unique<EventWatch>();
     case Told::by_frames: return std::make_unique<FrameWatch>();
+    case Told::by_hangup: return std::make_unique<HangupWatch>();
     case Told::at_once: return nullptr;
   }
   return nullptr;
@@ -72,6 +74,9 @@ CommandRoutes::CommandRoutes() {
   router_.add("GET", "/osb/v1/runs/{id}/events", no_handler());
   for (auto pattern : {"/files", "/directories"}) router_.add("DELETE", pattern, no_handler());
   router_.add("POST", "/files/mv", no_handler());
+  router_.add("POST", "/pty", no_handler());
+  router_.add("DELETE", "/pty/{id}", no_handler());
+  router_.add("GET", "/pty/{id}/ws", no_handler());
   for (auto pattern : {"/proxy/{port}", "/proxy/{port}/{path*}"}) passed_on_.add("*", pattern, no_handler());
 }
 
@@ -85,6 +90,9 @@ bool CommandRoutes::leads_back(std::string_view path) const {
 std::optional<CommandRoutes::Kind> CommandRoutes::find(std::string_view method, std::string_view path) const {
   auto match = router_.find(method, path);
   if (!match.route) return std::nullopt;
+  if (match.route->pattern == "/pty/{id}/ws") return Kind{"terminal.attach", Told::by_hangup, "terminal.detach"};
+  if (match.route->pattern == "/pty") return Kind{"terminal.create", Told::at_once};
+  if (match.route->pattern == "/pty/{id}") return Kind{"terminal.delete", Told::at_once};
   if (match.route->pattern == "/session") return Kind{"session.start", Told::at_once};
   if (match.route->pattern == "/session/{id}") return Kind{"session.end", Told::at_once};
   // A client that was cut off reads on: the end, which the first record may lack, is heard here.
@@ -103,6 +111,7 @@ Result<CommandRecord> CommandRecord::start(audit::Log& log, Caller caller, const
   CHECK_OK(log.record(record.caller_, event));
   record.started_nanos_ = boot_now_nanos();
   record.watch_ = watch_for(kind.told);
+  record.end_ = kind.end;
   return record;
 }
 
@@ -110,9 +119,9 @@ void CommandRecord::finish(int http_status) {
   if (!watch_) return;
   const auto& end = watch_->end();
   bool refused = http_status >= 400;
-  audit::Event event{"command.end", id_, end ? "ok" : refused ? "refused" : "unknown", {}};
+  audit::Event event{std::string(end_), id_, end ? "ok" : refused ? "refused" : "unknown", {}};
   if (end && !end->exit_code.empty()) event.detail.emplace_back("exit_code", end->exit_code);
-  if (end) event.detail.emplace_back("cause", end->cause);
+  if (end && !end->cause.empty()) event.detail.emplace_back("cause", end->cause);
   if (!end) event.detail.emplace_back("http_status", cat(http_status));
   event.detail.emplace_back("duration_ms", cat((boot_now_nanos() - started_nanos_) / 1'000'000));
   if (auto done = log_->record(caller_, event); !done)

@@ -1,4 +1,4 @@
-// Commands in the audit log: recorded before they are forwarded (or not forwarded at all), and again when they end.
+// Commands and terminals in the audit log: recorded before they are forwarded (or not forwarded at all), and again when they end.
 #pragma once
 #include <memory>
 #include <optional>
@@ -18,7 +18,7 @@ inline constexpr std::size_t kAuditedText = 4096;              // bytes of a com
 inline constexpr std::size_t kCommandBodyBytes = 1024 * 1024;  // a larger command is refused
 
 // How the end of a command is told.
-enum class Told { by_events, by_frames, at_once };
+enum class Told { by_events, by_frames, by_hangup, at_once };
 
 // Which requests to execd are commands. Uses the same router as execd, so that both agree on what a path means and no
 // spelling of "/command" gets past the record.
@@ -26,8 +26,9 @@ class CommandRoutes {
  public:
   CommandRoutes();
   struct Kind {
-    std::string_view action;  // "command.start", "command.interrupt", "command.resume", "session.start", "session.end"
+    std::string_view action;  // "command.start", "command.interrupt", "terminal.attach", ...
     Told told;
+    std::string_view end = "command.end";  // what the end is called
   };
   std::optional<Kind> find(std::string_view method, std::string_view path) const;
   // A request that asks execd to pass it on to execd: it would run a command without a record.
@@ -52,6 +53,7 @@ class CommandRecord {
   audit::Log* log_;
   Caller caller_;
   std::string id_;
+  std::string_view end_;
   std::int64_t started_nanos_ = 0;
   std::unique_ptr<Watch> watch_;
 };

@@ -139,6 +139,23 @@ TEST_F(CommandAudit, SessionsAndReadingOnAreRecordedToo) {
   for (auto part : {"make it so", "/srv", "/osb/v1/runs/0011/events?since=3", R"("exit_code":"9")"}) EXPECT_THAT(text, HasSubstr(part));
 }
 
+TEST_F(CommandAudit, TerminalsAreRecorded) {
+  execd("POST", "/pty", R"({"cwd":"/tmp","command":"top"})");
+  EXPECT_EQ(recorded("terminal.create"), 1u);
+  EXPECT_THAT(audit_text(), HasSubstr(R"("command":"top")"));
+  execd("GET", "/pty/abc/ws?since=5");
+  execd("GET", "/%70ty/abc/%77s");
+  EXPECT_EQ(recorded("terminal.attach"), 2u);
+  EXPECT_EQ(recorded("terminal.detach"), 2u);
+  EXPECT_THAT(audit_text(), HasSubstr("since=5"));
+  execd("GET", "/pty/abc");
+  EXPECT_EQ(recorded("terminal.attach"), 2u) << "looking is not attaching";
+  execd("DELETE", "/pty/abc");
+  EXPECT_EQ(recorded("terminal.delete"), 1u);
+  execd("POST", "/osb/v1/exec", R"({"argv":["vi"],"tty":{"cols":80,"rows":24}})");
+  EXPECT_THAT(audit_text(), HasSubstr(R"("tty":"true")"));
+}
+
 TEST_F(CommandAudit, ExecdIsNotReachedThroughItself) {
   for (std::string path : {"/proxy/44772/command", "/proxy/044772/command", "/%70roxy/4477%32/command", "/proxy/44772"})
     EXPECT_EQ(execd("POST", path, R"({"command":"x"})").status, 599) << path;

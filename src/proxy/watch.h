@@ -35,6 +35,14 @@ class EventWatch : public Watch {
   bool too_long_ = false;
 };
 
+// A terminal that stays when its client goes: any byte that came back, and the end of the connection, is all there is to know.
+class HangupWatch : public Watch {
+ public:
+  void feed(std::string_view) override {
+    if (!end_) end_.emplace();
+  }
+};
+
 // Frames of the exec protocol: type 12 ends the run.
 class FrameWatch : public Watch {
  public:
