@@ -34,7 +34,7 @@ int fail(const Error& error, const CommandSpec* command) {
 int exit_status_for(const Error& error, const CommandSpec* command) {
   if (is_usage_error(error)) return kExitUsage;
   if (error.kind() == Errc::unauthenticated) return kExitAuth;
-  return command == &kRun || command == &kExec ? kExitOurs : kExitFailure;
+  return command == &kRun || command == &kExec || command == &kShell ? kExitOurs : kExitFailure;
 }
 
 int run_program(std::span<const std::string> words, Result<int> (*serve)(const Args&)) {

@@ -13,7 +13,9 @@ constexpr std::array kOptions{
     OptionSpec{"-e,--env", "K=V", "a variable; K alone passes the value it has here", true},
     OptionSpec{"-w,--workdir", "DIR", "where the command starts"},
     OptionSpec{"-u,--user", "UID[:GID]", "who runs it inside: a number, root or user"},
-    OptionSpec{"-t,--timeout", "DURATION", "kill the command after this long; exit status 124"},
+    kInteractiveOption,
+    kTerminalOption,
+    OptionSpec{"--timeout", "DURATION", "kill the command after this long; exit status 124"},
     kHostOption,
     kKeyOption,
     kKeyFileOption,
@@ -40,6 +42,7 @@ Result<RemoteCommand> read_exec_options(const Args& args) {
   RemoteCommand out;
   out.argv = args.words;
   out.directory = args.get("workdir");
+  TRY(out.terminal, wants_terminal(args));
   TRY(out.env, parse_env(args.all("env")));
   if (args.has("user")) {
     auto text = args.get("user");
@@ -67,6 +70,7 @@ constinit const CommandSpec kExec{
         "through as with run. ID may be the beginning of an id, as long as it is unique, or a name.",
     .examples =
         "opensandbox exec 7k2 ls -l /workspace\n"
+        "opensandbox exec -it 7k2 bash\n"
         "opensandbox exec -u root -w / 7k2 sh -c 'cat /proc/self/status'\n"
         "opensandbox exec 7k2 python3 - < script.py",
     .options = kOptions,

@@ -17,6 +17,7 @@ enum class FrameType : std::uint8_t {
   input = 0,      // bytes for the command's stdin
   input_end = 1,  // no more of them
   signal = 2,     // one byte: the number
+  resize = 3,     // of the command's terminal: columns and rows, two bytes each, big-endian
   output = 10,    // bytes of its stdout
   error_output = 11,
   end = 12,  // JSON: how it ended

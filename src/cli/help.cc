@@ -16,8 +16,8 @@ struct Section {
   std::span<const CommandSpec* const> rows;
 };
 
-constexpr std::array<const CommandSpec*, 13> kSandboxes{&kRun,   &kExec, &kCreate, &kList,   &kInspect, &kLogs, &kEvents,
-                                                        &kStats, &kTop,  &kPause,  &kResume, &kRenew,   &kKill};
+constexpr std::array<const CommandSpec*, 14> kSandboxes{&kRun,    &kShell, &kExec, &kCreate, &kList,   &kInspect, &kLogs,
+                                                        &kEvents, &kStats, &kTop,  &kPause,  &kResume, &kRenew,   &kKill};
 constexpr std::array<const CommandSpec*, 4> kImages{&kImageList, &kImageImport, &kImageBuild, &kImageRemove};
 constexpr std::array<const CommandSpec*, 7> kFiles{&kCopy,      &kFilesList, &kFilesCat, &kFilesRemove, &kFilesMakeDirectory,
                                                    &kFilesMove, &kFilesStat};

@@ -118,7 +118,7 @@ TEST(RunOptions, BecomeARequest) {
 }
 
 TEST(RunOptions, LeaveTheSandboxLongerThanTheCommand) {
-  auto options = read_run_options(args_of({"run", "-t", "2m", "true"}));
+  auto options = read_run_options(args_of({"run", "--timeout", "2m", "true"}));
   ASSERT_TRUE(options);
   EXPECT_EQ(options->command.timeout, Millis(120'000));
   EXPECT_GT(*options->sandbox.lifetime, std::chrono::seconds(120));

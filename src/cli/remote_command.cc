@@ -2,6 +2,7 @@
 
 #include <sys/stat.h>
 #include <sys/sysmacros.h>
+#include <unistd.h>
 
 #include <cstdlib>
 
@@ -69,7 +70,15 @@ Result<StringMap> parse_env(const std::vector<std::string>& items) {
   return out;
 }
 
-Result<std::string> exec_body(const RemoteCommand& command, bool input) {
+Result<bool> wants_terminal(const Args& args) {
+  if (!args.has("tty")) return false;
+  if (::isatty(STDIN_FILENO) == 1) return true;
+  bool shell = args.command != nullptr && args.command->name == "shell";
+  return usage_error(cat(shell ? "a shell" : "-t", " needs a terminal on stdin, and stdin is none"),
+                     shell ? "to feed a script: opensandbox run -- sh < script" : "leave out -t to pass stdin on as it is");
+}
+
+Result<std::string> exec_body(const RemoteCommand& command, bool input, const std::optional<WindowSize>& terminal) {
   std::string out = "{\"argv\":[";
   for (const auto& word : command.argv) {
     if (out.back() != '[') out += ',';
@@ -90,15 +99,14 @@ Result<std::string> exec_body(const RemoteCommand& command, bool input) {
   if (command.uid) out += cat(",\"uid\":", *command.uid);
   if (command.gid) out += cat(",\"gid\":", *command.gid);
   if (command.timeout) out += cat(",\"timeout_ms\":", command.timeout->count());
+  if (terminal) out += cat(",\"tty\":{\"cols\":", terminal->cols, ",\"rows\":", terminal->rows, "}");
   out += cat(",\"stdin\":", input, "}");
   return out;
 }
 
-Result<int> carry(Api& api, std::string_view id, const RemoteCommand& command, Signals& signals,
-                  const std::function<void(Session&)>& prepare) {
-  Streams streams;
-  if (!has_input(streams.input)) streams.input = -1;
-  TRY(auto body, exec_body(command, streams.input >= 0));
+namespace {
+
+Result<Connection> open_exec(Api& api, std::string_view id, std::string body) {
   TRY(auto door, api.door(id));
   Request request{"POST", cat(door.path, "/osb/v1/exec"), std::move(door.headers), std::move(body)};
   request.headers.emplace_back("Connection", "Upgrade");
@@ -107,10 +115,40 @@ Result<int> carry(Api& api, std::string_view id, const RemoteCommand& command, S
   TRY(auto connection, api.another_connection());
   TRY(auto reply, connection.call(request, std::chrono::steady_clock::now() + Millis(30'000)));
   if (reply.status != 101) return error_of(reply);
+  return connection;
+}
+
+// The terminal is raw in here and nowhere else: messages before and after find it as it was.
+Result<Outcome> converse(Connection& connection, Streams streams, const RemoteCommand& command, Signals& signals,
+                         const std::function<void(Session&)>& prepare) {
   Session session(connection.fd(), connection.take_unread(), streams, &signals);
   if (command.timeout) session.give_up_after(*command.timeout + kGrace);
   if (prepare) prepare(session);
-  TRY(auto outcome, session.run());
+  if (!command.terminal) return session.run();
+  signals.watch_terminal();
+  RawTerminal terminal(STDIN_FILENO);
+  session.use_terminal(terminal);
+  return session.run();
+}
+
+void pass_on_terminal_kind(StringMap& env) {
+  const char* kind = std::getenv("TERM");
+  if (kind != nullptr && *kind != '\0') env.try_emplace("TERM", kind);
+}
+
+}  // namespace
+
+Result<int> carry(Api& api, std::string_view id, RemoteCommand command, Signals& signals, const std::function<void(Session&)>& prepare) {
+  Streams streams;
+  if (!has_input(streams.input)) streams.input = -1;
+  std::optional<WindowSize> size;
+  if (command.terminal) {
+    size = window_size(STDIN_FILENO);
+    pass_on_terminal_kind(command.env);
+  }
+  TRY(auto body, exec_body(command, streams.input >= 0, size));
+  TRY(auto connection, open_exec(api, id, std::move(body)));
+  TRY(auto outcome, converse(connection, streams, command, signals, prepare));
   explain(outcome, command);
   return exit_status_of(outcome);
 }

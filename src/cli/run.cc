@@ -31,7 +31,9 @@ constexpr std::array kOptions{
     kCpusOption,
     kPidsOption,
     kDiskOption,
-    OptionSpec{"-t,--timeout", "DURATION", "kill the command after this long; exit status 124"},
+    kInteractiveOption,
+    kTerminalOption,
+    OptionSpec{"--timeout", "DURATION", "kill the command after this long; exit status 124"},
     kModeOption,
     kSyscallsOption,
     kWritableOption,
@@ -114,6 +116,12 @@ Result<int> run_in(Api& api, const RunOptions& options, Signals& signals) {
 
 Result<int> run(const Args& args) {
   TRY(auto options, read_run_options(args));
+  return run_once(args, std::move(options));
+}
+
+}  // namespace
+
+Result<int> run_once(const Args& args, RunOptions options) {
   Signals signals;
   TRY(auto place, find_place(args, signals));
   auto status = run_in(place.api, options, signals);
@@ -122,14 +130,13 @@ Result<int> run(const Args& args) {
   return kExitSignalBase + signals.take().value_or(SIGINT);
 }
 
-}  // namespace
-
 Result<RunOptions> read_run_options(const Args& args) {
   RunOptions out;
   TRY(out.sandbox, read_sandbox_request(args));
   TRY(out.command.env, parse_env(args.all("env")));
   out.command.argv = args.words;
   out.command.directory = args.get("workdir");
+  TRY(out.command.terminal, wants_terminal(args));
   out.keep = args.has("keep");
   out.sandbox.lifetime = out.keep ? kKeptFor : kNet;
   if (args.has("timeout")) {
@@ -156,12 +163,16 @@ constinit const CommandSpec kRun{
         ", else\n"
         "starts one for this run alone (needs root) and removes it afterwards.\n"
         "\n"
+        "With -t the command gets this terminal: keys, size and signals are its own until it ends. Without, stdin passes as it is\n"
+        "(a pipe, a file, or lines typed here).\n"
+        "\n"
         "Ctrl-C reaches the command; a second one within three seconds ends the sandbox.\n"
         "Exit status: the command's own; 128+n when signal n ended it; 124 after --timeout; 125 when opensandbox\n"
         "itself failed; 126 and 127 when the program cannot be executed or found; 2 for a wrong command line; 4 for a\n"
         "wrong key.",
     .examples =
         "opensandbox run -- python3 -c 'print(1+1)'\n"
+        "opensandbox run -it -- bash\n"
         "opensandbox run --memory 256Mi --timeout 10s -- ./untrusted < input > output\n"
         "tar c src | opensandbox run -w /workspace -- sh -c 'tar x && make -C src'\n"
         "opensandbox run -e LANG=C --mode root --rw -- id",

@@ -14,5 +14,7 @@ struct RunOptions {
 };
 
 Result<RunOptions> read_run_options(const Args& args);
+// Finds or starts a daemon, runs the command in a sandbox of its own, removes what was made.
+Result<int> run_once(const Args& args, RunOptions options);
 
 }  // namespace osb::cli

@@ -12,8 +12,7 @@
 
 namespace osb::cli {
 
-inline constexpr OptionSpec kImageOption{"-i,--image", "IMAGE",
-                                         "what is in it: host (this machine's /usr, read-only) or an imported image"};
+inline constexpr OptionSpec kImageOption{"--image", "IMAGE", "what is in it: host (this machine's /usr, read-only) or an imported image"};
 inline constexpr OptionSpec kMemoryOption{"-m,--memory", "SIZE", "memory it may use: 512Mi, 2Gi"};
 inline constexpr OptionSpec kCpusOption{"--cpus", "N", "processor time: 0.5, 2, 500m"};
 inline constexpr OptionSpec kPidsOption{"--pids", "N", "processes and threads at one time"};

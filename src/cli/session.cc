@@ -23,7 +23,7 @@ constexpr std::size_t kInputAhead = kMaxFramePayload;
 
 int exit_status_of(const Outcome& outcome) {
   switch (outcome.kind) {
-    case Outcome::Kind::interrupted: return kExitSignalBase + SIGINT;
+    case Outcome::Kind::interrupted: return kExitSignalBase + outcome.signal;
     case Outcome::Kind::broken_pipe: return kExitSignalBase + SIGPIPE;
     case Outcome::Kind::overdue: return kExitTimedOut;
     case Outcome::Kind::ended: break;
@@ -89,9 +89,28 @@ void Session::take_input() {
   streams_.input = -1;
 }
 
+void Session::send_size() {
+  auto size = terminal_->size();
+  auto byte = [](unsigned value) { return static_cast<char>(static_cast<unsigned char>(value)); };
+  char payload[] = {byte(size.cols >> 8), byte(size.cols), byte(size.rows >> 8), byte(size.rows)};
+  append_frame(to_peer_, FrameType::resize, {payload, sizeof payload});
+}
+
+// Keys never make signals while the terminal is raw: a signal comes from outside and means us.
+bool Session::take_terminal_signal(int number) {
+  if (number == SIGTERM || number == SIGHUP) {
+    outcome_ = Outcome{Outcome::Kind::interrupted, {}, number};
+    return true;
+  }
+  if (number == SIGTSTP) terminal_->suspend();
+  if (number == SIGTSTP || number == SIGWINCH) send_size();
+  return number == SIGTSTP || number == SIGWINCH;
+}
+
 void Session::take_signals() {
   while (auto number = signals_->take()) {
     auto now = Clock::now();
+    if (terminal_ != nullptr && take_terminal_signal(*number)) continue;
     if (*number == SIGINT && interrupted_at_ && now - *interrupted_at_ < kImpatience) {
       outcome_ = Outcome{Outcome::Kind::interrupted, {}};
       return;

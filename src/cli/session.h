@@ -8,6 +8,7 @@
 #include "base/fd.h"
 #include "base/result.h"
 #include "cli/frames.h"
+#include "cli/raw_terminal.h"
 #include "cli/signals.h"
 #include "cli/sink.h"
 #include "cli/units.h"
@@ -24,6 +25,7 @@ struct Streams {
 struct Outcome {
   enum class Kind { ended, interrupted, broken_pipe, overdue } kind = Kind::ended;
   Ending ending;
+  int signal = SIGINT;  // interrupted by it
 };
 int exit_status_of(const Outcome& outcome);
 
@@ -37,6 +39,9 @@ class Session {
   void every(Millis period, std::function<void()> tick) { period_ = period, tick_ = std::move(tick); }
   void give_up_after(Millis span) { give_up_ = Clock::now() + span; }  // the net under the sandbox's own time limit
 
+  // The command has a terminal and this is ours: its size is passed on, and what asks us to end ends us.
+  void use_terminal(RawTerminal& terminal) { terminal_ = &terminal; }
+
   // Errc::unavailable: the connection ended before the command did.
   Result<Outcome> run();
 
@@ -47,6 +52,8 @@ class Session {
   int millis_to_next_event() const;
   void take_input();
   void take_signals();
+  bool take_terminal_signal(int number);
+  void send_size();
   Result<> take_output();
   Result<> deliver();  // frames that are whole, while somebody takes them
   Result<> send_pending();
@@ -57,6 +64,7 @@ class Session {
   int socket_;
   Streams streams_;
   Signals* signals_;
+  RawTerminal* terminal_ = nullptr;
   Sink output_;
   Sink error_output_;
   FrameDecoder decoder_;

@@ -5,16 +5,22 @@
 namespace osb::cli {
 
 Signals::Signals() {
-  sigset_t wanted;
-  sigemptyset(&wanted);
+  sigemptyset(&wanted_);
   for (int number : {SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGUSR1, SIGUSR2}) {
     struct sigaction action{};
     // The kernel keeps even an ignored signal while it is blocked, so an ignored one is not blocked.
-    if (::sigaction(number, nullptr, &action) == 0 && action.sa_handler != SIG_IGN) sigaddset(&wanted, number);
+    if (::sigaction(number, nullptr, &action) == 0 && action.sa_handler != SIG_IGN) sigaddset(&wanted_, number);
   }
-  ::sigprocmask(SIG_BLOCK, &wanted, &before_);
-  fd_.reset(::signalfd(-1, &wanted, SFD_CLOEXEC | SFD_NONBLOCK));
+  ::sigprocmask(SIG_BLOCK, &wanted_, &before_);
+  fd_.reset(::signalfd(-1, &wanted_, SFD_CLOEXEC | SFD_NONBLOCK));
   ::signal(SIGPIPE, SIG_IGN);
+}
+
+void Signals::watch_terminal() {
+  sigaddset(&wanted_, SIGWINCH);
+  sigaddset(&wanted_, SIGTSTP);
+  ::sigprocmask(SIG_BLOCK, &wanted_, nullptr);
+  ::signalfd(fd_.get(), &wanted_, 0);
 }
 
 Signals::~Signals() {

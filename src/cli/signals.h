@@ -16,11 +16,15 @@ class Signals {
   Signals(const Signals&) = delete;
   Signals& operator=(const Signals&) = delete;
 
+  // From now on also those of a terminal: WINCH and TSTP.
+  void watch_terminal();
+
   int fd() const { return fd_.get(); }
   std::optional<int> take();  // the next one that waits, if any
 
  private:
   Fd fd_;
+  sigset_t wanted_{};
   sigset_t before_{};
 };
 

@@ -8,8 +8,8 @@
 #include "proxy/egress_policy.h"
 #include "proxy/forward.h"
 #include "proxy/headers.h"
-#include "proxy/upload_audit.h"
 #include "proxy/metrics.h"
+#include "proxy/upload_audit.h"
 
 namespace osb::proxy {
 namespace {
@@ -150,7 +150,8 @@ Task<Result<>> Proxy::visit_execd(Visit& visit) {
   std::optional<UploadRecord> upload;
   if (outgoing.body_source && UploadRecord::is_upload(visit.request.method, path_of(visit.target))) {
     upload.emplace(audit_, visit.caller, visit.sandbox.id, visit.request);
-    if (auto begun = upload->start(); !begun) co_return std::move(begun).error().in("record upload").with_code("GENERAL::AUDIT_UNAVAILABLE");
+    if (auto begun = upload->start(); !begun)
+      co_return std::move(begun).error().in("record upload").with_code("GENERAL::AUDIT_UNAVAILABLE");
     outgoing.body_source = &*upload;
   }
   auto status = co_await exchange_with_execd(visit, std::move(outgoing), record ? record->watch() : nullptr);
