@@ -1,9 +1,9 @@
 #include "execd/pty/routes.h"
 
 #include "base/text.h"
+#include "execd/files/paths.h"
 #include "execd/json.h"
 #include "execd/pty/attachment.h"
-#include "execd/pty/directories.h"
 #include "execd/replies.h"
 #include "execd/run_request.h"
 
@@ -30,7 +30,7 @@ Result<Wish> parse_wish(const Setup& setup, std::string_view body) {
     return Error(Errc::invalid_argument, cat("\"command\" must have no zero byte and at most ", kMaxCommandBytes, " bytes")).at("command");
   TRY(auto cwd, text_member(object, "cwd"));
   if (cwd.empty()) return wish;
-  TRY(wish.cwd, expand_path(cwd, setup.env, setup.home, setup.cwd));
+  TRY(wish.cwd, files::expand(setup, cwd));
   return wish;
 }
 
@@ -40,7 +40,7 @@ Task<void> create(Sandbox& sandbox, Request& request, Responder& responder) {
   auto wish = parse_wish(sandbox.setup, *body);
   if (!wish) co_return co_await reply_bad_request(responder, std::move(wish).error());
   if (!wish->cwd.empty()) {
-    auto made = make_directories(wish->cwd, sandbox.setup);
+    auto made = files::make_directories(wish->cwd, 0755);
     if (!made) co_return co_await reply_error(responder, 500, "RUNTIME_ERROR", made.error().what());
   }
   auto terminal = sandbox.terminals.add(std::move(wish->cwd), std::move(wish->command));
