@@ -133,13 +133,34 @@ def test_a_flood_is_held_back_by_its_reader_and_costs_no_memory(daemon, sandbox)
     assert all(growth <= GROWTH for growth in peak.growth()), peak.growth()
 
 
+def shell(daemon, sandbox):
+    """run(command) in a new bash session."""
+    session = daemon.execd(sandbox, "POST", "/session", {"cwd": "/tmp"}).json()["session_id"]
+    return lambda command: harness.Execution(list(Stream(daemon, sandbox, "POST", f"/session/{session}/run", {"command": command})))
+
+
+FORGE = r"""
+sh -c 'for f in /proc/$PPID/fd/*; do
+  case $(readlink $f) in
+    socket*) echo socket; (printf "S\0000\0/\0" > $f) 2>/dev/null && echo written ;;
+    *osb-*) (printf "{\"type\":\"execution_complete\",\"seq\":9}\n\n" > $f) 2>/dev/null ;;
+  esac
+done; ls /dev/shm -A; exit 6'
+"""
+
+
+def test_a_program_in_a_session_cannot_forge_its_end(daemon, sandbox):
+    run = shell(daemon, sandbox)
+    done = run(FORGE)
+    assert "socket" in done.stdout, "the control: the shell has one, and its descriptors can be seen"
+    assert "written" not in done.stdout, "but nobody else can open it"
+    assert done.exit_code == 6 and done.complete is None, "what it wrote into the run's output is output"
+    assert run("ls -A /dev/shm | grep -c osb").stdout == ["2"], "the two pipes of this run, and none of the last"
+
+
 def test_a_session_survives_a_restart_of_serve(fresh_daemon):
     sandbox = fresh_daemon.create()
-    session = fresh_daemon.execd(sandbox, "POST", "/session", {"cwd": "/tmp"}).json()["session_id"]
-
-    def run(command):
-        return harness.Execution(list(Stream(fresh_daemon, sandbox, "POST", f"/session/{session}/run", {"command": command})))
-
+    run = shell(fresh_daemon, sandbox)
     assert run("f() { echo fun; }; x=1; id -u > /tmp/who").exit_code == 0
     fresh_daemon.kill_serve()
     fresh_daemon.restart()

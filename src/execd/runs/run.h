@@ -45,7 +45,7 @@ class Run {
   std::uint64_t next_seq() { return ++seq_; }
   void keep(std::string_view events);    // whole events, every number taken since the last call is in them
   void finish(std::string_view events);  // the last ones, with the terminal event
-  Task<void> room();                     // returns when the primary is near enough, or gone
+  Task<void> room();                     // returns when the primary is near enough, or gone: a client that stalls is given up
 
  private:
   friend class Reader;

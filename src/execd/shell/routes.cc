@@ -122,12 +122,12 @@ Task<void> follow_or_stop(Responder& responder, std::shared_ptr<Session> session
 Task<void> run_in_session(Sandbox& sandbox, std::string id, Request& request, Responder& responder) {
   auto body = co_await request.body->read_all(kMaxBody);
   if (!body) co_return co_await reply_bad_request(responder, std::move(body).error());
-  auto session = sandbox.sessions.find(id);
-  if (!session)
-    co_return co_await reply_error(responder, 404, "CONTEXT_NOT_FOUND", cat("no session has the id ", json_string(id.substr(0, 80))));
   runs::Key key;
   bool answered = co_await runs::answer_repeated(sandbox, request, responder, *body, key);
   if (answered) co_return;
+  auto session = sandbox.sessions.find(id);
+  if (!session)
+    co_return co_await reply_error(responder, 404, "CONTEXT_NOT_FOUND", cat("no session has the id ", json_string(id.substr(0, 80))));
   auto asked = read_request(sandbox, *session, *body);
   if (!asked) co_return co_await reply_bad_request(responder, std::move(asked).error());
   if (session->full())
