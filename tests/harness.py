@@ -92,6 +92,7 @@ class Daemon:
         self.port = free_port()
         self.directory = Path(tempfile.mkdtemp(prefix="osb-test-"))
         self.state = self.directory / "state"
+        self.shared = self.directory / "shared"  # what sandboxes may mount of the host
         self.run_dir = RUN_ROOT / self.instance
         self.config = self.directory / "config.yaml"
         self.log = self.directory / "serve.log"
@@ -103,10 +104,11 @@ class Daemon:
     def write_config(self):
         self.config.write_text(
             f"server:\n  listen: 127.0.0.1\n  port: {self.port}\n  instance: {self.instance}\n"
-            f"storage:\n  state_dir: {self.state}\n"
+            f"storage:\n  state_dir: {self.state}\n  allowed_host_paths: ['{self.shared}']\n  volume_default_mb: 32\n"
             'images:\n  aliases:\n    "opensandbox/code-interpreter:latest": host\n    "python:3.11-slim": host\n' + self.extra)
 
     def start(self):
+        self.shared.mkdir(exist_ok=True)
         self.write_config()
         with self.log.open("ab") as log:
             self.process = subprocess.Popen([PROGRAM, "serve", "--config", self.config], stdin=subprocess.DEVNULL, stdout=log, stderr=log,

@@ -34,6 +34,13 @@ const std::array kTable{
     &kImageImport,
     &kImageBuild,
     &kImageRemove,
+    &kSnapshotCreate,
+    &kSnapshotList,
+    &kSnapshotInspect,
+    &kSnapshotRemove,
+    &kVolumeCreate,
+    &kVolumeList,
+    &kVolumeRemove,
     &kCopy,
     &kFilesList,
     &kFilesCat,
@@ -94,7 +101,7 @@ std::string joined(const std::vector<std::string_view>& words, std::string_view 
 
 Error unknown(std::string_view word, std::string_view group) {
   std::vector<std::string_view> names =
-      group.empty() ? std::vector<std::string_view>{"image", "files", "daemon", "config"} : members_of(group);
+      group.empty() ? std::vector<std::string_view>{"image", "snapshot", "volume", "files", "daemon", "config"} : members_of(group);
   for (const CommandSpec* command : kTable) {
     if (!group.empty() || command->hidden || command->name.contains(' ')) continue;
     names.push_back(command->name);

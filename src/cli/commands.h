@@ -28,6 +28,8 @@ Result<Found> find_command(std::span<const std::string> words);
 extern const CommandSpec kRun, kShell, kCreate, kList, kInspect, kExec, kLogs, kEvents, kStats, kTop, kPause, kResume, kRenew, kKill;
 extern const CommandSpec kImageList, kImageImport, kImageBuild, kImageRemove;
 extern const CommandSpec kCopy, kFilesList, kFilesCat, kFilesRemove, kFilesMakeDirectory, kFilesMove, kFilesStat;
+extern const CommandSpec kSnapshotCreate, kSnapshotList, kSnapshotInspect, kSnapshotRemove;
+extern const CommandSpec kVolumeCreate, kVolumeList, kVolumeRemove;
 extern const CommandSpec kServe, kDaemonStart, kDaemonStop, kDaemonStatus;
 extern const CommandSpec kDoctor, kConfigCheck, kCompletion, kVersion, kHelp;
 

@@ -23,6 +23,8 @@ constexpr std::array kOptions{
     kCpusOption,
     kPidsOption,
     kDiskOption,
+    kSnapshotOption,
+    kVolumeOption,
     OptionSpec{"-t,--timeout", "DURATION", "how long it lives, 60s at least (default 1h); none = until somebody kills it"},
     kModeOption,
     kSyscallsOption,

@@ -31,6 +31,8 @@ constexpr std::array kOptions{
     kCpusOption,
     kPidsOption,
     kDiskOption,
+    kSnapshotOption,
+    kVolumeOption,
     kInteractiveOption,
     kTerminalOption,
     OptionSpec{"--timeout", "DURATION", "kill the command after this long; exit status 124"},

@@ -28,6 +28,28 @@ json::object object_of(const StringMap& map) {
   return out;
 }
 
+// SOURCE:PATH[:ro|:rw]
+Result<SandboxRequest::Volume> parse_volume(const std::string& text) {
+  auto parts = split(text, ':');
+  bool ends = parts.size() == 3 && (parts[2] == "ro" || parts[2] == "rw");
+  if ((parts.size() != 2 && !ends) || parts[0].empty() || !parts[1].starts_with('/'))
+    return usage_error(cat("--volume ", text, ": must be SOURCE:PATH or SOURCE:PATH:ro"), "for example -v data:/data");
+  return SandboxRequest::Volume{std::string(parts[0]), std::string(parts[1]), ends && parts[2] == "ro"};
+}
+
+json::array volumes_of(const std::vector<SandboxRequest::Volume>& volumes) {
+  json::array out;
+  for (const auto& volume : volumes) {
+    json::object item{{"name", cat("v", out.size())}, {"mountPath", volume.path}, {"readOnly", volume.read_only}};
+    if (volume.source.starts_with('/'))
+      item["host"] = json::object{{"path", volume.source}};
+    else
+      item["pvc"] = json::object{{"claimName", volume.source}};
+    out.push_back(std::move(item));
+  }
+  return out;
+}
+
 }  // namespace
 
 Result<StringMap> parse_metadata(const std::vector<std::string>& items) {
@@ -53,6 +75,12 @@ Result<SandboxRequest> read_sandbox_request(const Args& args) {
   out.mode = given(args, "mode");
   out.syscalls = given(args, "syscalls");
   out.writable_root = args.has("rw");
+  out.snapshot = given(args, "snapshot");
+  if (out.snapshot && args.has("image")) return usage_error("--image and --snapshot exclude each other");
+  for (const auto& text : args.all("volume")) {
+    TRY(auto volume, parse_volume(text));
+    out.volumes.push_back(std::move(volume));
+  }
   auto labels = args.all("metadata");
   if (args.has("name")) labels.push_back(cat("name=", args.get("name")));
   TRY(out.metadata, parse_metadata(labels));
@@ -71,6 +99,11 @@ json::object to_json(const SandboxRequest& request) {
   json::array entrypoint;
   for (const auto& word : request.entrypoint) entrypoint.emplace_back(word);
   json::object out{{"image", json::object{{"uri", request.image}}}, {"entrypoint", entrypoint}, {"resourceLimits", limits}};
+  if (request.snapshot) {
+    out.erase("image");
+    out["snapshotId"] = *request.snapshot;
+  }
+  if (!request.volumes.empty()) out["volumes"] = volumes_of(request.volumes);
   if (!request.env.empty()) out["env"] = object_of(request.env);
   if (!request.metadata.empty()) out["metadata"] = object_of(request.metadata);
   if (!extensions.empty()) out["extensions"] = extensions;

@@ -13,6 +13,9 @@
 namespace osb::cli {
 
 inline constexpr OptionSpec kImageOption{"--image", "IMAGE", "what is in it: host (this machine's /usr, read-only) or an imported image"};
+inline constexpr OptionSpec kSnapshotOption{"--snapshot", "ID", "begin with the files of this snapshot instead of an image"};
+inline constexpr OptionSpec kVolumeOption{"-v,--volume", "SOURCE:PATH[:ro]", "mount a named volume or, with /..., a shared host path",
+                                          true};
 inline constexpr OptionSpec kMemoryOption{"-m,--memory", "SIZE", "memory it may use: 512Mi, 2Gi"};
 inline constexpr OptionSpec kCpusOption{"--cpus", "N", "processor time: 0.5, 2, 500m"};
 inline constexpr OptionSpec kPidsOption{"--pids", "N", "processes and threads at one time"};
@@ -28,6 +31,12 @@ struct SandboxRequest {
   std::optional<std::string> memory, cpus, pids, disk;  // checked, sent as written
   std::optional<std::string> mode, syscalls;            // absent = as the daemon is configured
   bool writable_root = false;
+  std::optional<std::string> snapshot;
+  struct Volume {
+    std::string source, path;  // a source that begins with / is of the host
+    bool read_only = false;
+  };
+  std::vector<Volume> volumes;
   StringMap metadata;
   StringMap env;
   std::vector<std::string> entrypoint{"tail", "-f", "/dev/null"};

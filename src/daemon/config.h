@@ -70,7 +70,9 @@ struct AuthConfig {
 
 struct StorageConfig {
   std::string state_dir = "/var/lib/opensandbox";
-  std::string run_dir = "/run/opensandbox";  // the instance's folder is <run_dir>/<instance>
+  std::string run_dir = "/run/opensandbox";     // the instance's folder is <run_dir>/<instance>
+  std::vector<std::string> allowed_host_paths;  // host volumes must lie in one of them; empty = there are none
+  std::uint64_t volume_default_mb = 1024;       // MiB of a named volume whose request gives no size
 };
 
 struct AuditConfig {

@@ -87,6 +87,7 @@ class FileReader {
     config_.sources[std::string(o.path)] = Source::file;
     if (o.path == "auth.keys") return read_keys(value);
     if (o.path == "images.aliases") return read_aliases(value);
+    if (o.path == "storage.allowed_host_paths") return read_host_paths(value);
     if (value.kind != Kind::scalar) return problem(value.line, cat(o.path, ": must be ", o.value, ", not ", name_of(value.kind)));
     auto set = o.set(config_, value.text);
     if (!set) problem(value.line, cat(o.path, ": ", set.error().what(), ", not ", json_string(value.text.substr(0, 80))));
@@ -100,6 +101,21 @@ class FileReader {
         problem(member.line, cat("images.aliases.", member.name.substr(0, 80), ": must be the name of an image"));
       } else {
         config_.images.aliases[member.name] = target.text;
+      }
+    }
+  }
+
+  void read_host_paths(const YamlNode& value) {
+    if (value.kind != Kind::list)
+      return problem(value.line, cat("storage.allowed_host_paths: must be a list of absolute paths, not ", name_of(value.kind)));
+    for (auto item : value.items) {
+      const auto& path = node(item);
+      bool fine =
+          path.kind == Kind::scalar && path.text.size() > 1 && path.text.starts_with('/') && path.text.find("..") == std::string::npos;
+      if (!fine) {
+        problem(path.line, "storage.allowed_host_paths: each must be an absolute path below /");
+      } else {
+        config_.storage.allowed_host_paths.push_back(path.text);
       }
     }
   }

@@ -150,6 +150,12 @@ std::string show_keys(const Config& c) {
   return out + "]";
 }
 
+std::string show_host_paths(const Config& c) {
+  std::string out = "[";
+  for (const auto& path : c.storage.allowed_host_paths) out += cat(out.size() > 1 ? ", " : "", json_string(path));
+  return out + "]";
+}
+
 std::string show_aliases(const Config& c) {
   std::string out = "{";
   for (const auto& [from, to] : c.images.aliases) out += cat(out.size() > 1 ? ", " : "", json_string(from), ": ", json_string(to));
@@ -238,6 +244,12 @@ const Option kOptions[] = {
      [](Config& c, View t) { return set_path(c.storage.state_dir, t); }, [](C c) { return json_string(c.storage.state_dir); }},
     {"storage.run_dir", "OPENSANDBOX_STORAGE_RUN_DIR", "run-dir", "absolute path", "sockets and what belongs to the current boot", true,
      [](Config& c, View t) { return set_path(c.storage.run_dir, t); }, [](C c) { return json_string(c.storage.run_dir); }},
+    {"storage.allowed_host_paths", "", "", "list of absolute paths", "host directories that sandboxes may mount; empty = none", false,
+     nullptr, show_host_paths},
+    {"storage.volume_default_mb", "OPENSANDBOX_STORAGE_VOLUME_DEFAULT_MB", "volume-default-mb", "integer 16..1048576 (MiB)",
+     "size of a named volume whose request gives none", true,
+     [](Config& c, View t) { return set_number(c.storage.volume_default_mb, t, 16, 1'048'576); },
+     [](C c) { return cat(c.storage.volume_default_mb); }},
 
     {"audit.directory", "OPENSANDBOX_AUDIT_DIRECTORY", "audit-directory", "absolute path; empty = <state_dir>/audit",
      "where audit.jsonl is written", true, [](Config& c, View t) { return set_optional_path(c.audit.directory, t); },

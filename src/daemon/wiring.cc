@@ -22,6 +22,8 @@ lifecycle::Options lifecycle_options(const Config& config) {
   options.allow_root_mode = config.security.allow_root_mode;
   options.allow_permissive_syscalls = config.security.allow_permissive;
   options.image_aliases = config.images.aliases;
+  options.volumes.allowed_host_paths = config.storage.allowed_host_paths;
+  options.volumes.default_bytes = config.storage.volume_default_mb << 20;
   return options;
 }
 

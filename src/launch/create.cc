@@ -86,6 +86,7 @@ Result<> clone_into(const EnterPlan& plan, std::int32_t& pid, Fd& pidfd) {
 
 void Launcher::create(const Pending& to, const wire::CreateRequest& request, Fd setup) {
   std::string id(request.id.text, ::strnlen(request.id.text, sizeof request.id.text));
+  auto volumes = staged_.extract(id);  // whatever becomes of the create, they are used up
   wire::CreateReply refused;
   refused.head.seq = to.seq;
   refused.failed = Step::validate;
@@ -98,14 +99,15 @@ void Launcher::create(const Pending& to, const wire::CreateRequest& request, Fd 
   sandbox.id = id;
   sandbox.create = to;
   sandbox.deadline = request.deadline_boot_nanos;
-  auto begun = begin_create(sandbox, request, setup);
+  std::vector<StagedVolume> none;
+  auto begun = begin_create(sandbox, request, setup, volumes.empty() ? none : volumes.mapped());
   if (begun) return;
   sandbox.failed_errno = begun.error().sys();
   sandbox.failed_detail = begun.error().what();
   kill(sandbox, wire::Cause::destroyed);
 }
 
-Result<> Launcher::begin_create(Sandbox& sandbox, const wire::CreateRequest& request, const Fd& setup) {
+Result<> Launcher::begin_create(Sandbox& sandbox, const wire::CreateRequest& request, const Fd& setup, std::vector<StagedVolume>& volumes) {
   // `failed` names the step under way; it is cleared when execd reports that it is ready.
   auto step = [&](Step next) -> Result<> {
     sandbox.failed = next;
@@ -115,6 +117,7 @@ Result<> Launcher::begin_create(Sandbox& sandbox, const wire::CreateRequest& req
   };
   CHECK_OK(step(Step::validate));
   CHECK_OK(check(request));
+  if (volumes.size() != request.volume_count) return Error(Errc::invalid_argument, "volumes", EINVAL);
   EnterPlan plan;
   plan.host = &host_;
   plan.policy = request.policy;
@@ -160,6 +163,10 @@ Result<> Launcher::begin_create(Sandbox& sandbox, const wire::CreateRequest& req
     plan.disk_socket = disk.socket.get();
     watch_helper(std::move(disk.pidfd));
   }
+
+  CHECK_OK(step(Step::volume_helpers));
+  VolumeParts volume_parts;
+  CHECK_OK(plan_volumes(volumes, plan, volume_parts));
 
   CHECK_OK(step(Step::listener));
   TRY(auto listener, listen_at(options_.host.run_dir + "/sandboxes", sandbox.id, options_.allowed_uid));

@@ -3,6 +3,8 @@
 // The image never has a path (O_TMPFILE) and the device clears itself, so a crash at any moment leaves nothing.
 // Only file systems that we made ourselves are ever mounted.
 #pragma once
+#include <sys/types.h>
+
 #include <cstdint>
 #include <functional>
 #include <string>
@@ -16,7 +18,15 @@ namespace osb::launch {
 inline constexpr std::uint64_t kLargestMemoryStore = 256ull << 20;
 
 // Path of an empty file system of this size, made on first use with mkfs.ext4. Sparse: a few hundred KiB on disk.
-Result<std::string> disk_template(const std::string& disks_dir, std::uint64_t bytes, std::uint64_t inodes);
+// A journal is for what is to survive the host's sudden end.
+enum class Journal { no, yes };
+Result<std::string> disk_template(const std::string& disks_dir, std::uint64_t bytes, std::uint64_t inodes, Journal journal = Journal::no);
+
+// Copies only what holds data; the rest of the copy stays a hole.
+bool copy_sparse(int from, int to, off_t size);
+// A free loop device over `image`, which clears itself with its last user; a descriptor that keeps it until it is mounted, or -1 with
+// errno. The device's path goes to `device`.
+int attach_loop(int image, char* device, std::size_t device_size);
 
 // Starts a helper process outside every sandbox's device rules: it copies the template to a nameless file, attaches it to
 // a free loop device, mounts it and sends the detached mount over a socket. The sandbox's process takes it from there.
@@ -27,6 +37,9 @@ struct DiskHelper {
 // `leave_device_rules` runs in the helper, before it touches a device.
 Result<DiskHelper> start_disk_helper(const std::string& template_path, const std::string& disks_dir,
                                      const std::function<bool()>& leave_device_rules);
+
+// The same for another way to a mount: `make` runs in the helper and gives the mount, or -1 with errno.
+Result<DiskHelper> start_mount_helper(const std::function<int()>& make);
 
 // The helper's mount, or -1 with errno. No heap: runs after clone. Waits at most ten seconds.
 int receive_mount(int socket);

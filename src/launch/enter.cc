@@ -56,6 +56,7 @@ void enter(const EnterPlan& plan) {
 
   steps.must(Step::writable_layer, [&] { return mounts.writable_layer(); });
   steps.must(Step::image_layers, [&] { return mounts.image_layers(); });
+  steps.must(Step::volume_sources, [&] { return mounts.volume_sources(); });
   steps.must(Step::root_overlay, [&] { return mounts.root_overlay(); });
   steps.must(Step::host_view, [&] { return mounts.host_view(); });
   steps.must(Step::restored_places, [&] { return mounts.restored_places(); });
@@ -66,6 +67,8 @@ void enter(const EnterPlan& plan) {
   steps.must(Step::dev, [&] { return mounts.dev(); });
   steps.must(Step::etc, [&] { return mounts.etc(); });
   steps.must(Step::scratch, [&] { return mounts.scratch(); });
+
+  steps.must(Step::volume_mounts, [&] { return mounts.volume_mounts(); });
 
   steps.must(Step::rlimits, [&] { return privileges.set_rlimits(); });
   steps.must(Step::landlock_rules, [&] { return privileges.make_landlock_rules(); });

@@ -10,6 +10,17 @@
 
 namespace osb::launch {
 
+inline constexpr std::size_t kMaxVolumes = 16;
+
+struct PlannedVolume {
+  std::string mount_path;
+  std::string sub_path;     // inside a named volume
+  int tree = -1;            // a volume of the host: a detached mount
+  int socket = -1;          // a named volume: its mount comes from here
+  int user_namespace = -1;  // whose map its owners go through
+  bool read_only = false;
+};
+
 // Everything is decided here, before the process exists; enter() only carries it out.
 struct EnterPlan {
   const Host* host = nullptr;
@@ -21,6 +32,7 @@ struct EnterPlan {
   std::vector<std::string> layer_paths;  // topmost first, scaffold not included
   std::size_t snapshot_layers = 0;       // so many of them, from the top, are snapshots
   bool host_view = false;
+  std::vector<PlannedVolume> volumes;
   int disk_socket = -1;  // a disk-backed writable layer comes from here; -1 = it is made of memory
   std::string shape;     // relative to the work directory
   const CgroupEntry* cgroup = nullptr;

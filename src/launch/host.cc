@@ -13,6 +13,7 @@
 
 #include "base/text.h"
 #include "launch/device_filter.h"
+#include "launch/enter.h"
 #include "launch/shape.h"
 #include "model/launch_wire.h"
 #include "sys/kernel_file.h"
@@ -115,6 +116,7 @@ Result<> Host::build_work_dir() {
   TRY(work_, sys::open_at(AT_FDCWD, work_dir_.c_str(), O_RDONLY | O_DIRECTORY));
   for (const char* name : {"store", "scratch", "mask", "shapes", "proc"}) CHECK_OK(sys::make_dir_at(work_.get(), name, 0755));
   for (std::size_t i = 0; i <= wire::kMaxLayers + 1; ++i) CHECK_OK(sys::make_dir_at(work_.get(), cat("l", i).c_str(), 0755));
+  for (std::size_t i = 0; i < kMaxVolumes; ++i) CHECK_OK(sys::make_dir_at(work_.get(), cat("v", i).c_str(), 0755));
   for (std::size_t i = 0; i < host_directories_.size(); ++i) CHECK_OK(sys::make_dir_at(work_.get(), cat("h", i).c_str(), 0755));
   CHECK_OK(mount_memory("mask"));
   CHECK_OK(sys::make_dir_at(work_.get(), "mask/empty", 0555));
@@ -175,6 +177,7 @@ Result<> Host::build_scaffold() {
     auto made = sys::write_new_file(dir.get(), name, "", 0444);
     if (!made && made.error().sys() != EEXIST) return made;
   }
+  CHECK_OK(sys::make_dirs(volumes_path(), 0700));
   return sys::make_dirs(disks_path(), 0700);
 }
 

@@ -37,6 +37,7 @@ class Host {
   const std::string& work_dir() const { return work_dir_; }
   std::string layer_path(std::string_view digest) const { return options_.data_dir + "/images/layers/" + std::string(digest); }
   std::string scaffold_path() const { return options_.data_dir + "/scaffold"; }
+  std::string volumes_path() const { return options_.data_dir + "/volumes"; }
   std::string disks_path() const { return options_.data_dir + "/disks"; }
   const Fd& execd() const { return execd_; }
   const Fd& dev_null() const { return dev_null_; }

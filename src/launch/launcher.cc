@@ -195,6 +195,7 @@ void Launcher::drop_client(std::uint64_t client) {
   unwatch(found->second.fd());
   clients_.erase(found);
   drop_captures_of(client);
+  drop_staged_of(client);
 }
 
 void Launcher::dispatch(std::uint64_t client, Received& message) {
@@ -237,6 +238,9 @@ void Launcher::dispatch(std::uint64_t client, Received& message) {
     case wire::Op::usage: return of_sandbox([&](Sandbox& sandbox) { usage(to, sandbox); });
     case wire::Op::set_deadline:
       if (const auto* request = as<wire::DeadlineRequest>(message)) return set_deadline(to, *request);
+      return drop_client(client);
+    case wire::Op::stage_volume:
+      if (const auto* request = as<wire::StageVolumeRequest>(message)) return stage_volume(to, *request, std::move(message.descriptor));
       return drop_client(client);
     case wire::Op::snapshot:
       if (const auto* request = as<wire::SnapshotRequest>(message)) return snapshot(to, *request, std::move(message.descriptor));

@@ -15,6 +15,7 @@
 #include "launch/capture.h"
 #include "launch/cgroups.h"
 #include "launch/channel.h"
+#include "launch/enter.h"
 #include "launch/host.h"
 #include "launch/id_range.h"
 #include "launch/ledger.h"
@@ -137,9 +138,23 @@ class Launcher {
   void drop_captures_of(std::uint64_t client);
   void thaw_adopted(Sandbox& sandbox);
 
+  // stage.cc: volumes of a create that is about to come
+  struct StagedVolume {
+    std::uint64_t client = 0;
+    wire::StageVolumeRequest request;
+    Fd tree;
+  };
+  struct VolumeParts {  // kept until the new process has its copies
+    std::vector<Fd> namespaces;
+    std::vector<Fd> sockets;
+  };
+  void stage_volume(const Pending& to, const wire::StageVolumeRequest& request, Fd tree);
+  void drop_staged_of(std::uint64_t client);
+  Result<> plan_volumes(std::vector<StagedVolume>& staged, EnterPlan& plan, VolumeParts& parts);
+
   // create.cc: the parent's half of the create list
   void create(const Pending& to, const wire::CreateRequest& request, Fd setup);
-  Result<> begin_create(Sandbox& sandbox, const wire::CreateRequest& request, const Fd& setup);
+  Result<> begin_create(Sandbox& sandbox, const wire::CreateRequest& request, const Fd& setup, std::vector<StagedVolume>& volumes);
   bool take_report(Sandbox& sandbox);
   void on_report(Sandbox& sandbox);
   void on_started(Sandbox& sandbox);
@@ -182,6 +197,7 @@ class Launcher {
   bool stopping_ = false;
   bool retiring_ = false;  // asked to stop while sandboxes lived: ends with the last of them unless a client comes back
   std::map<std::string, Sandbox, std::less<>> sandboxes_;
+  std::map<std::string, std::vector<StagedVolume>> staged_;  // by the id of the sandbox
   std::multimap<std::uint64_t, Due> chores_;
 };
 

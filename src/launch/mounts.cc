@@ -165,8 +165,8 @@ int Mounts::overlay(const char* lower, const char* upper, const char* work, bool
 }
 
 bool Mounts::root_overlay() {
-  char lower[512] = "l0";
-  std::size_t used = 2;
+  char lower[512];
+  auto used = static_cast<std::size_t>(std::snprintf(lower, sizeof lower, points_ ? "store/points:l0" : "l0"));
   for (std::size_t i = 1; i <= plan_.layer_paths.size(); ++i)
     used += static_cast<std::size_t>(std::snprintf(lower + used, sizeof lower - used, ":l%zu", i));
   root_ = overlay(lower, "store/upper", "store/upper-work", writable());

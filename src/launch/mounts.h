@@ -16,6 +16,8 @@ class Mounts {
   bool root_overlay();
   bool host_view();
   bool restored_places();
+  bool volume_sources();
+  bool volume_mounts();
   bool switch_root();
   bool proc();
   bool proc_masks();
@@ -27,6 +29,11 @@ class Mounts {
  private:
   static constexpr std::size_t kMaxHostDirectories = 8;
 
+  int inside_volume(int top, const std::string& sub_path);
+  bool take_named(std::size_t i);
+  bool needs_point(const std::string& path) const;
+  bool make_point(const std::string& path, bool file);
+  int target_for(const std::string& path, bool file);
   bool take_sources();
   bool memory_store();
   bool disk_store();
@@ -48,6 +55,8 @@ class Mounts {
   const EnterPlan& plan_;
   int store_ = -1;    // directory of the writable layer
   int scratch_ = -1;  // directory of the memory-backed scratch
+  int trees_[kMaxVolumes] = {};
+  bool points_ = false;  // mount points of volumes lie in a layer of their own
   int root_ = -1;
   int proc_ = -1;
   int host_[kMaxHostDirectories] = {};

@@ -54,10 +54,9 @@ Result<> bring_up_loopback() {
   return Ok{};
 }
 
-Result<> map_ids(pid_t holder, std::uint32_t first_id) {
-  std::string map = cat("0 ", first_id, " ", kIdsPerRange, "\n");
-  CHECK_OK(sys::write_at(AT_FDCWD, cat("/proc/", holder, "/uid_map").c_str(), map));
-  return sys::write_at(AT_FDCWD, cat("/proc/", holder, "/gid_map").c_str(), map);
+Result<> map_ids(pid_t holder, const std::string& uids, const std::string& gids) {
+  CHECK_OK(sys::write_at(AT_FDCWD, cat("/proc/", holder, "/uid_map").c_str(), uids));
+  return sys::write_at(AT_FDCWD, cat("/proc/", holder, "/gid_map").c_str(), gids);
 }
 
 // Runs in the new user namespace: waits for the maps, forbids nested user namespaces, says how it went. It has copies of
@@ -85,9 +84,7 @@ struct Holder {
   }
 };
 
-}  // namespace
-
-Result<Fd> make_user_namespace(std::uint32_t first_id) {
+Result<Fd> make_mapped_namespace(const std::string& uids, const std::string& gids) {
   int sockets[2];
   if (::socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, sockets) != 0) return Error::from_errno("socketpair", errno);
   Fd ours(sockets[0]);
@@ -99,12 +96,23 @@ Result<Fd> make_user_namespace(std::uint32_t first_id) {
   if (holder.pid == 0) hold_namespace(ours.get(), theirs.get());
   if (holder.pid < 0) return Error::from_errno("clone user namespace", errno);
   theirs.reset();  // a dead holder then reads as end of file instead of silence
-  CHECK_OK(map_ids(holder.pid, first_id));
+  CHECK_OK(map_ids(holder.pid, uids, gids));
   int error = 0;
   if (::write(ours.get(), "g", 1) != 1) return Error::from_errno("start namespace holder", errno);
   if (::read(ours.get(), &error, sizeof error) != sizeof error) return Error(Errc::internal, "user namespace holder died");
   if (error != 0) return Error::from_errno("forbid nested user namespaces", error);
   return sys::open_at(AT_FDCWD, cat("/proc/", holder.pid, "/ns/user").c_str(), O_RDONLY);
+}
+
+}  // namespace
+
+Result<Fd> make_user_namespace(std::uint32_t first_id) {
+  std::string map = cat("0 ", first_id, " ", kIdsPerRange, "\n");
+  return make_mapped_namespace(map, map);
+}
+
+Result<Fd> make_volume_namespace(std::uint32_t uid, std::uint32_t gid, std::uint32_t outside) {
+  return make_mapped_namespace(cat(uid, " ", outside, " 1\n"), cat(gid, " ", outside, " 1\n"));
 }
 
 Result<Fd> make_network_namespace() {

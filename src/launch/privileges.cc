@@ -9,6 +9,7 @@
 #include <sched.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
+#include <sys/stat.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
@@ -37,6 +38,9 @@ constexpr std::uint64_t kTruncate = 1ull << 14;                    // ABI 3
 constexpr std::uint64_t kIoctlDev = 1ull << 15;                    // ABI 5
 constexpr std::uint64_t kScopeAbstractUnix = 1, kScopeSignal = 2;  // ABI 6
 
+constexpr std::uint64_t kOfFiles =
+    LANDLOCK_ACCESS_FS_EXECUTE | LANDLOCK_ACCESS_FS_WRITE_FILE | LANDLOCK_ACCESS_FS_READ_FILE | kTruncate | kIoctlDev;
+
 std::uint64_t handled_rights(int abi) {
   return kFsAbi1 | (abi >= 2 ? kRefer : 0) | (abi >= 3 ? kTruncate : 0) | (abi >= 5 ? kIoctlDev : 0);
 }
@@ -44,6 +48,8 @@ std::uint64_t handled_rights(int abi) {
 bool allow(int ruleset, const char* path, std::uint64_t rights) {
   int fd = ::open(path, O_PATH | O_CLOEXEC);
   if (fd < 0) return false;
+  struct stat info{};
+  if (::fstat(fd, &info) == 0 && !S_ISDIR(info.st_mode)) rights &= kOfFiles;  // a rule for a file may not speak of directories
   bool added = raw::landlock_allow_beneath(ruleset, fd, rights) == 0;
   int error = errno;
   ::close(fd);
@@ -106,6 +112,8 @@ bool Privileges::make_landlock_rules() {
   if (!allow(landlock_, "/", kRead) || !allow(landlock_, "/dev", devices)) return false;
   for (const char* path : {"/workspace", "/home/user", "/tmp", "/var/tmp", "/run", "/dev/shm", "/dev/mqueue"})
     if (!allow(landlock_, path, ruleset.handled_fs)) return false;
+  for (const auto& volume : plan_.volumes)
+    if (!volume.read_only && !allow(landlock_, volume.mount_path.c_str(), ruleset.handled_fs)) return false;
   return true;
 }
 

@@ -79,12 +79,17 @@ Task<Result<Sandbox>> Service::make(Entry entry, Caller caller) {
   auto id = entry.sandbox.id;
   MakingMark mark(making_, id.text());
   SnapshotUse use(making_from_, entry.sandbox.spec.snapshot_id);
+  CO_TRY(auto volumes, co_await volumes_->open(entry.sandbox.spec.volumes, caller));
+  entry.sandbox.spec.volumes = volumes.specs;
+  runtime_.stage_volumes(id, std::move(volumes.mounts));
   SandboxSpec effective = entry.sandbox.spec;
   if (effective.snapshot_id.empty()) effective.image = image_for(effective.image);
   auto made = co_await runtime_.create(id, std::move(effective), entry.sandbox.deadline_boot_nanos);
+  if (!made) volumes_->undo(volumes);
   if (!made) co_return coded(std::move(made).error(), "DOCKER::SANDBOX_START_FAILED").in("create sandbox");
   auto admitted = admit(std::move(entry), caller);
   if (!admitted) co_await undo_create(id);
+  if (!admitted) volumes_->undo(volumes);
   co_return admitted;
 }
 

@@ -33,6 +33,7 @@ void Service::finish(Entry& entry, const runtime::Ended& ended) {
   if (!may_go(sandbox.status.state, outcome.state)) moved = move_to(sandbox, State::stopping, "", "");
   if (moved) moved = move_to(sandbox, outcome.state, outcome.reason, outcome.message);
   if (!moved) log::error("end not applied", {{"sandbox", sandbox.id.text()}, {"error", moved.error().what()}});
+  volumes_->release(sandbox.id.text(), sandbox.spec);
   note("sandbox.end", sandbox.id.text(),
        {{"cause", std::string(name_of(ended.cause))},
         {"status", cat(ended.status)},

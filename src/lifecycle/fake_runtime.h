@@ -26,7 +26,7 @@ class FakeRuntime : public runtime::Runtime {
     capabilities_.name = "fake";
     capabilities_.pause = capabilities_.limits_disk = capabilities_.network_isolation = capabilities_.survives_serve_restart = true;
     capabilities_.measures = true;
-    capabilities_.snapshots = true;
+    capabilities_.snapshots = capabilities_.volumes = true;
   }
 
   // ---- what a test does to it: `op` is create, destroy, pause, resume, set_deadline, list or usage -----------------
@@ -68,6 +68,14 @@ class FakeRuntime : public runtime::Runtime {
     sandboxes[id.text()] = {std::move(spec), deadline_boot_nanos, false};
     co_await pass("answer create");
     co_return Ok{};
+  }
+
+  std::map<std::string, std::size_t> staged;  // how many volumes, by sandbox
+  std::vector<std::string> removed_volumes;
+  void stage_volumes(const SandboxId& id, std::vector<runtime::VolumeMount> volumes) override { staged[id.text()] = volumes.size(); }
+  Result<> remove_volume(const std::string& id) override {
+    removed_volumes.push_back(id);
+    return Ok{};
   }
 
   Task<Result<>> destroy(SandboxId id) override {

@@ -41,6 +41,11 @@ Task<Result<>> Service::start() {
   }
   for (const auto& [id, unused] : frozen) co_await destroy_orphan(*SandboxId::parse(id));
   log::info("sandboxes reconciled", {{"adopted", adopted}, {"records", table_.size()}, {"orphans", frozen.size()}});
+  if (auto loaded = volumes_->start(); !loaded) co_return std::move(loaded).error();
+  // Of sandboxes that were lost while nobody looked.
+  table_.each([this](const Entry& entry) {
+    if (is_finished(entry.sandbox.status.state)) volumes_->release(entry.sandbox.id.text(), entry.sandbox.spec);
+  });
   if (auto reconciled = co_await snapshots_->start(); !reconciled) co_return std::move(reconciled).error();
   started_ = true;
   for (const auto& ended : std::exchange(early_, {})) on_ended(ended);

@@ -52,6 +52,7 @@ Service::Service(asio::io_context& io, store::Store& store, audit::Log& audit, i
       tasks_(io.get_executor()) {
   if (options_.boot_id.empty()) options_.boot_id = kernel_boot_id();
   snapshots_ = std::make_unique<Snapshots>(io, *this, store, audit, images, runtime);
+  volumes_ = std::make_unique<Volumes>(io, *this, store, audit, runtime, options_.volumes);
 }
 
 Service::~Service() = default;
@@ -60,11 +61,13 @@ void Service::set_options(Options options) {
   options.boot_id = options_.boot_id;
   options.wall_clock = options_.wall_clock;
   options_ = std::move(options);
+  volumes_->set_options(options_.volumes);
 }
 
 Task<void> Service::stop() {
   stopping_ = true;
   co_await snapshots_->stop();
+  co_await volumes_->stop();
   co_await tasks_.stop();
 }
 
@@ -113,6 +116,16 @@ Result<SnapshotSource> Service::snapshot_source(const SandboxId& id, const Calle
   return SnapshotSource{entry->sandbox, entry->image_name, entry->image_digest};
 }
 
+std::size_t Service::volume_uses(const std::string& volume_id) const {
+  std::size_t uses = 0;
+  table_.each([&](const Entry& entry) {
+    const auto& volumes = entry.sandbox.spec.volumes;
+    bool has = std::ranges::any_of(volumes, [&](const VolumeSpec& volume) { return volume.volume_id == volume_id; });
+    if (has && !is_finished(entry.sandbox.status.state)) ++uses;
+  });
+  return uses;
+}
+
 bool Service::uses_snapshot(const std::string& id) const {
   bool used = making_from_.contains(id);
   table_.each(
@@ -154,7 +167,10 @@ void Service::save(const std::string& id) {
 }
 
 void Service::remove(const std::string& id) {
+  SandboxSpec spec;
+  if (auto* entry = table_.find(id)) spec = std::move(entry->sandbox.spec);
   table_.remove(id);
+  volumes_->release(id, spec);
   save(id);
   arm_timer();
 }

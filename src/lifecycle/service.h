@@ -24,6 +24,7 @@
 #include "lifecycle/measure.h"
 #include "lifecycle/snapshots.h"
 #include "lifecycle/table.h"
+#include "lifecycle/volumes.h"
 #include "model/caller.h"
 #include "model/sandbox.h"
 #include "runtime/runtime.h"
@@ -36,9 +37,10 @@ struct Options {
   std::optional<std::int64_t> max_timeout_seconds;  // cap for create; nullopt = none
   bool allow_root_mode = true;
   bool allow_permissive_syscalls = false;
-  StringMap image_aliases;              // name a client sends -> name the image store knows; records keep what was sent
-  std::size_t max_finished = 10'000;    // ended sandboxes kept for reading; the oldest go first
-  std::string boot_id;                  // "" = the kernel's
+  StringMap image_aliases;            // name a client sends -> name the image store knows; records keep what was sent
+  std::size_t max_finished = 10'000;  // ended sandboxes kept for reading; the oldest go first
+  std::string boot_id;                // "" = the kernel's
+  VolumeOptions volumes;
   WallTime (*wall_clock)() = wall_now;  // tests turn the wall clock; deadlines never follow it
 };
 
@@ -85,6 +87,8 @@ class Service {
   Snapshots& snapshots() { return *snapshots_; }
   Result<SnapshotSource> snapshot_source(const SandboxId& id, const Caller& caller) const;
   bool uses_snapshot(const std::string& id) const;  // a sandbox made from it lives, or is being made
+  Volumes& volumes() { return *volumes_; }
+  std::size_t volume_uses(const std::string& volume_id) const;  // by sandboxes that live
   WallTime now() const { return options_.wall_clock(); }
 
   // For the proxy: no ownership check (the route has its own token), only existence and state.
@@ -169,6 +173,7 @@ class Service {
   std::int64_t save_again_at_ = 0;          // boot time
   std::vector<runtime::Ended> early_;       // told before start() had the table ready
   std::unique_ptr<Snapshots> snapshots_;
+  std::unique_ptr<Volumes> volumes_;
   bool started_ = false;
   bool stopping_ = false;
   BootTimer timer_;

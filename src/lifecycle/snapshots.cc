@@ -211,6 +211,7 @@ SnapshotListing Snapshots::list(const SnapshotFilter& filter, std::size_t page, 
   std::vector<const Snapshot*> all;
   for (const auto& [id, snapshot] : rows_) {
     bool state = filter.states.empty() || std::ranges::find(filter.states, snapshot.state) != filter.states.end();
+    if (!filter.name.empty() && snapshot.name != filter.name) continue;
     if (state && may_see(snapshot, caller) && (filter.sandbox.empty() || snapshot.sandbox.text() == filter.sandbox))
       all.push_back(&snapshot);
   }

@@ -27,6 +27,7 @@ class Service;
 
 struct SnapshotFilter {
   std::string sandbox;                // "" = any
+  std::string name;                   // "" = any
   std::vector<SnapshotState> states;  // any of; empty = all
 };
 

@@ -7,6 +7,7 @@
 #include "model/json.h"
 #include "model/metadata.h"
 #include "model/quantity.h"
+#include "model/volume_request.h"
 
 namespace osb {
 namespace {
@@ -196,11 +197,7 @@ Result<> check_timeout(const CreateShape& shape, const CreateDefaults& defaults)
 Result<> check_network(const CreateShape& shape) {
   if (shape.network_allows) return refuse("networkPolicy", "egress control is not available yet; only deny-all");
   if (shape.credential_proxy) return refuse("credentialProxy", "egress control is not available yet; only deny-all");
-  if (shape.volumes == 0) return Ok{};
-  return Error(Errc::invalid_argument, "volumes: this runtime cannot mount volumes yet")
-      .with_code("VOLUME::UNSUPPORTED_BACKEND")
-      .at("volumes")
-      .with_hint("leave volumes out and move files with the files API");
+  return Ok{};
 }
 
 Result<> check_env(const StringMap& env) {
@@ -250,6 +247,9 @@ Result<SandboxSpec> judge(CreateShape shape, const CreateDefaults& defaults) {
   CHECK_OK(check_platform(shape, defaults));
   CHECK_OK(check_timeout(shape, defaults));
   CHECK_OK(check_network(shape));
+  if (!shape.volumes.is_null()) {
+    TRY(spec.volumes, parse_volumes(shape.volumes));
+  }
   CHECK_OK(check_env(shape.env));
   CHECK_OK(apply_limits(shape.resource_limits, spec.limits));
   spec.metadata = std::move(shape.metadata);

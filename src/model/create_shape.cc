@@ -160,10 +160,9 @@ Result<> read_volumes(const json::object& body, CreateShape& shape) {
   const auto* value = member(body, "volumes");
   if (value == nullptr) return Ok{};
   if (!value->is_array()) return wrong("volumes", "must be a list");
-  for (const auto& item : value->get_array()) {
-    if (!item.is_object()) return wrong(cat("volumes[", shape.volumes, "]"), "must be an object");
-    ++shape.volumes;
-  }
+  for (std::size_t i = 0; i < value->get_array().size(); ++i)
+    if (!value->get_array()[i].is_object()) return wrong(cat("volumes[", i, "]"), "must be an object");
+  shape.volumes = *value;
   return Ok{};
 }
 

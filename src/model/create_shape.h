@@ -2,6 +2,7 @@
 // judged later (create_request.cc). Everything refused here is Errc::malformed.
 #pragma once
 #include <boost/json/object.hpp>
+#include <boost/json/value.hpp>
 #include <optional>
 #include <string>
 #include <utility>
@@ -25,7 +26,7 @@ struct CreateShape {
   bool network_allows = false;  // some rule or the default lets traffic through
   bool credential_proxy = false;
   bool secure_access = false;
-  std::size_t volumes = 0;
+  boost::json::value volumes;  // null, or a list of objects
 };
 
 Result<CreateShape> read_create_shape(const boost::json::object& body);

@@ -30,6 +30,7 @@ enum class Op : std::uint32_t {
   usage,         // SandboxRequest -> UsageReply, or StatusReply when there is no such sandbox
   stop,          // StopRequest    -> StatusReply; the launcher destroys everything (if asked to) and exits
   snapshot,      // SnapshotRequest + a directory -> SnapshotReply; what the sandbox has changed, as a layer
+  stage_volume,  // StageVolumeRequest (+ a detached mount) -> StatusReply; the next create of this id mounts it
   exited = 100,  // event: ExitedEvent
 };
 
@@ -70,6 +71,7 @@ struct CreateRequest {
   std::uint8_t host_view = 0;        // 1: the host's /usr (and /bin, /lib*) are part of the root, read-only
   std::uint8_t answer_at_exec = 0;   // 1: nothing but execd has to start, so the answer need not wait until it is ready
   std::uint8_t snapshot_layers = 0;  // so many of the topmost layers are snapshots: they also hold the writable places
+  std::uint8_t volume_count = 0;     // so many were staged before
   std::uint32_t layer_count = 0;
   Digest layers[kMaxLayers];  // topmost first; sent truncated to layer_count
 };
@@ -116,6 +118,9 @@ enum class Step : std::uint32_t {
   entrypoint,  // execd runs, the sandbox's own first program does not
   // ---- added later; numbers stay what they are ----
   restored_places,  // inside the new process, after host_view
+  volume_helpers,   // in the launcher, after disk
+  volume_sources,   // inside the new process, after image_layers
+  volume_mounts,    // inside the new process, after scratch
   count_,
 };
 const char* name_of(Step step);
@@ -144,6 +149,19 @@ struct DeadlineRequest {
   Head head{.op = Op::set_deadline};
   Key id;
   std::uint64_t deadline_boot_nanos = 0;
+};
+
+// A volume of a sandbox that is about to be created. Of the host: carries a detached mount of what serve resolved. Named: the
+// launcher finds or makes the image of that id itself.
+struct StageVolumeRequest {
+  Head head{.op = Op::stage_volume};
+  Key id;
+  Key volume;                    // id of a named volume; empty = the descriptor is the volume
+  std::uint64_t size_bytes = 0;  // of a named volume that has no image yet
+  std::uint8_t read_only = 0;
+  std::uint8_t unused[7] = {};
+  char mount_path[256] = {};  // inside the sandbox; absolute, plain
+  char sub_path[256] = {};    // inside a named volume; relative, plain, "" = all of it
 };
 
 // Carries one descriptor: the directory `work` of the image store's tmp/, where the launcher makes `layer`.

@@ -24,6 +24,17 @@ struct Capabilities {
   bool survives_serve_restart = false;
   bool measures = false;  // usage() is the kernel's word; execd need not be asked
   bool snapshots = false;
+  bool volumes = false;
+};
+
+// A volume of a sandbox about to be made.
+struct VolumeMount {
+  Fd tree;                // of the host: a detached mount
+  std::string volume_id;  // named: which one
+  std::uint64_t size_bytes = 0;
+  bool read_only = false;
+  std::string mount_path;
+  std::string sub_path;  // inside a named one
 };
 
 struct SnapshotLimits {
@@ -81,6 +92,10 @@ class Runtime {
   // Makes the sandbox with execd answering on execd(id). A failure leaves nothing behind and names the step.
   // `deadline_boot_nanos`: CLOCK_BOOTTIME at which the runtime kills it by itself; 0 = none.
   virtual Task<Result<>> create(SandboxId id, SandboxSpec spec, std::uint64_t deadline_boot_nanos) = 0;
+  // The next create of this id mounts these.
+  virtual void stage_volumes(const SandboxId& id, std::vector<VolumeMount> volumes) = 0;
+  // Takes the content of a named volume away; idempotent. Blocks: call it from a worker.
+  virtual Result<> remove_volume(const std::string& volume_id) = 0;
   // Answers when the sandbox is unreachable and dying; Ended follows when it is gone. not_found when unknown.
   virtual Task<Result<>> destroy(SandboxId id) = 0;
   virtual Task<Result<>> pause(SandboxId id) = 0;  // answers when every process is frozen

@@ -13,7 +13,7 @@ NAMES = re.findall(r"^test\('((?:[^'\\]|\\.)+)'", SUITE.read_text(), re.M)
 @pytest.fixture(scope="module")
 def tap(daemon):
     """What node printed, in the Test Anything Protocol."""
-    environment = {**os.environ, "OSB_DOMAIN": f"127.0.0.1:{daemon.port}", "OSB_API_KEY": daemon.key}
+    environment = {**os.environ, "OSB_DOMAIN": f"127.0.0.1:{daemon.port}", "OSB_API_KEY": daemon.key, "OSB_SHARED": str(daemon.shared)}
     done = subprocess.run([os.environ.get("OSB_NODE", "node"), "--test", "--test-reporter=tap", SUITE], env=environment, capture_output=True, text=True,
                           timeout=110)
     return done.stdout + done.stderr

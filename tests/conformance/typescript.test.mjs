@@ -276,4 +276,34 @@ test('files and directories, as the published suites use them', async () => {
   await assert.rejects(box.files.readFile(b), refused(404));
   await box.files.deleteDirectories([one, two]);
   assert.deepEqual(texts((await box.commands.run(`test ! -d ${one} && test ! -d ${two} && echo OK`)).logs.stdout), ['OK']);
+test('a snapshot makes a sandbox with the same files', async () => {
+  const manager = SandboxManager.create({ connectionConfig: config() });
+  await box.commands.run('echo kept > /workspace/snapshot-note');
+  let snapshot = await manager.createSnapshot(box.id, { name: 'base' });
+  assert.equal(snapshot.status.reason, 'snapshot_accepted');
+  while (snapshot.status.state === 'Creating') {
+    await new Promise((done) => setTimeout(done, 20));
+    snapshot = await manager.getSnapshot(snapshot.id);
+  }
+  assert.equal(snapshot.status.state, 'Ready');
+  const copy = await create({ image: undefined, snapshotId: snapshot.id });
+  assert.deepEqual(texts((await copy.commands.run('cat /workspace/snapshot-note')).logs.stdout), ['kept']);
+  await copy.kill();
+  await manager.deleteSnapshot(snapshot.id);
+  await manager.close();
+});
+
+test('host and named volumes hold what is written', async () => {
+  const path = `${process.env.OSB_SHARED}/typescript`;
+  const volumes = [
+    { name: 'host-data', host: { path }, mountPath: '/mnt/host-data', readOnly: false },
+    { name: 'host-ro', host: { path }, mountPath: '/mnt/host-ro', readOnly: true },
+    { name: 'pvc-data', pvc: { claimName: 'typescript' }, mountPath: '/mnt/pvc-data', readOnly: false },
+    { name: 'pvc-sub', pvc: { claimName: 'typescript' }, mountPath: '/mnt/sub', readOnly: false, subPath: 'datasets/train' },
+  ];
+  const sandbox = await create({ volumes });
+  const run = async (command) => texts((await sandbox.commands.run(command)).logs.stdout);
+  assert.deepEqual(await run('echo a > /mnt/host-data/a; cat /mnt/host-ro/a'), ['a']);
+  assert.notEqual((await sandbox.commands.run('echo b > /mnt/host-ro/b')).error, undefined);
+  assert.deepEqual(await run('echo c > /mnt/sub/c; cat /mnt/pvc-data/datasets/train/c'), ['c']);
 });

@@ -45,6 +45,11 @@ Reply list_snapshots(Context& context, Call call);
 Reply get_snapshot(Context& context, Call call);
 Reply delete_snapshot(Context& context, Call call);
 
+// volumes.cc
+Reply list_volumes(Context& context, Call call);
+Reply create_volume(Context& context, Call call);
+Reply delete_volume(Context& context, Call call);
+
 // not_yet.cc
 Reply pools(Context& context, Call call);
 

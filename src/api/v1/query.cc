@@ -80,6 +80,8 @@ Result<SnapshotQuery> parse_snapshot_query(std::string_view raw_query) {
       if (auto state = parse_snapshot_state(value)) query.filter.states.push_back(*state);
     } else if (name == "sandboxId") {
       query.filter.sandbox = value;
+    } else if (name == "name") {
+      query.filter.name = value;
     } else if (name == "page") {
       TRY(query.page.number, parse_number(name, value, kMaxPage));
     } else if (name == "pageSize") {

@@ -34,6 +34,10 @@ constexpr std::array kRoutes = std::to_array<RouteSpec>({
     {"POST", "/images/import", kV1, Access::local, Body::streamed, "Import an image from a file of this machine", nullptr, import_image},
     {"DELETE", "/images/{name*}", kV1, kKey, kIgnored, "Remove an image", delete_image},
 
+    {"GET", "/volumes", kV1, kKey, kIgnored, "List named volumes", list_volumes},
+    {"POST", "/volumes", kV1, kKey, kJson, "Make a named volume", create_volume},
+    {"DELETE", "/volumes/{name}", kV1, kKey, kIgnored, "Remove a named volume", delete_volume},
+
     {"POST", "/sandboxes/{id}/snapshots", kBoth, kKey, kJson, "Take a snapshot of a sandbox's files", create_snapshot},
     {"GET", "/snapshots", kBoth, kKey, kIgnored, "List snapshots", list_snapshots},
     {"GET", "/snapshots/{id}", kBoth, kKey, kIgnored, "Read one snapshot", get_snapshot},

@@ -88,7 +88,8 @@ NativeRuntime::NativeRuntime(asio::io_context& io, NativeOptions options)
                     .network_isolation = true,
                     .survives_serve_restart = true,
                     .measures = true,
-                    .snapshots = true},
+                    .snapshots = true,
+                    .volumes = true},
       launcher_(io, options_.launch) {
   launcher_.on_event([this](const wire::ExitedEvent& event) { on_exited(event); });
   launcher_.on_reconnect([this] { return compare_after_reconnect(); });
@@ -119,6 +120,9 @@ Task<Result<>> NativeRuntime::create(SandboxId id, SandboxSpec spec, std::uint64
   CO_TRY(auto request, plan_create(id, spec, image, deadline_boot_nanos));
   CO_TRY(auto setup, sealed_memory(plan_setup(spec, image)));
   std::size_t size = sizeof request - (wire::kMaxLayers - request.layer_count) * sizeof(wire::Digest);
+  auto volumes = co_await hand_over_volumes(id);
+  if (!volumes) co_return std::move(volumes).error().in("volumes");
+  request.volume_count = *volumes;
   live_.insert(id.text());
   auto answer = co_await launcher_.ask(bytes_of(request, size), setup.get(), kCreateDeadline);
   if (!answer) {
@@ -135,6 +139,37 @@ Task<Result<>> NativeRuntime::create(SandboxId id, SandboxSpec spec, std::uint64
   if (!reply) co_return std::move(reply).error();
   reply->detail[sizeof reply->detail - 1] = 0;
   co_return describe_failure(reply->failed, reply->sys, reply->detail).in("create sandbox");
+}
+
+void NativeRuntime::stage_volumes(const SandboxId& id, std::vector<VolumeMount> volumes) {
+  if (!volumes.empty()) staged_[id.text()] = std::move(volumes);
+}
+
+Task<Result<std::uint8_t>> NativeRuntime::hand_over_volumes(SandboxId id) {
+  auto staged = staged_.extract(id.text());
+  if (staged.empty()) co_return std::uint8_t{0};
+  for (const auto& volume : staged.mapped()) {
+    wire::StageVolumeRequest request;
+    request.id = key_of(id);
+    volume.volume_id.copy(request.volume.text, sizeof request.volume.text);
+    request.size_bytes = volume.size_bytes;
+    request.read_only = volume.read_only ? 1 : 0;
+    volume.mount_path.copy(request.mount_path, sizeof request.mount_path - 1);
+    volume.sub_path.copy(request.sub_path, sizeof request.sub_path - 1);
+    auto answer = co_await launcher_.ask(bytes_of(request), volume.tree ? volume.tree.get() : -1, kCommandDeadline);
+    if (!answer) co_return std::move(answer).error();
+    CO_TRY(auto reply, reply_in<wire::StatusReply>(*answer));
+    if (reply.sys != 0) co_return Error::from_errno("stage volume", reply.sys);
+  }
+  co_return static_cast<std::uint8_t>(staged.mapped().size());
+}
+
+Result<> NativeRuntime::remove_volume(const std::string& volume_id) {
+  for (const char* suffix : {".img", ".img.partial"}) {
+    auto path = cat(options_.launch.data_dir, "/volumes/", volume_id, suffix);
+    if (::unlink(path.c_str()) != 0 && errno != ENOENT) return Error::from_errno(cat("remove ", path), errno);
+  }
+  return Ok{};
 }
 
 Task<Result<LaunchAnswer>> NativeRuntime::ask_about(wire::Op op, SandboxId id) {

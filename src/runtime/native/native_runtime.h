@@ -1,5 +1,6 @@
 // The native runtime: sandboxes made from kernel parts by opensandbox-launch.
 #pragma once
+#include <map>
 #include <memory>
 #include <set>
 #include <string>
@@ -30,6 +31,8 @@ class NativeRuntime final : public Runtime {
 
   const Capabilities& capabilities() const override { return capabilities_; }
   Task<Result<>> create(SandboxId id, SandboxSpec spec, std::uint64_t deadline_boot_nanos) override;
+  void stage_volumes(const SandboxId& id, std::vector<VolumeMount> volumes) override;
+  Result<> remove_volume(const std::string& volume_id) override;
   Task<Result<>> destroy(SandboxId id) override;
   Task<Result<>> pause(SandboxId id) override;
   Task<Result<>> resume(SandboxId id) override;
@@ -42,6 +45,7 @@ class NativeRuntime final : public Runtime {
 
  private:
   Task<Result<LaunchAnswer>> ask_about(wire::Op op, SandboxId id);
+  Task<Result<std::uint8_t>> hand_over_volumes(SandboxId id);
   Task<Result<>> command(wire::Op op, SandboxId id, const char* verb);
   void on_exited(const wire::ExitedEvent& event);
   Task<void> compare_after_reconnect();
@@ -50,7 +54,8 @@ class NativeRuntime final : public Runtime {
   Capabilities capabilities_;
   LaunchClient launcher_;
   EndedHandler ended_;
-  std::set<std::string, std::less<>> live_;  // made and not ended; what a lost launcher has to answer for
+  std::map<std::string, std::vector<VolumeMount>> staged_;  // until their create
+  std::set<std::string, std::less<>> live_;                 // made and not ended; what a lost launcher has to answer for
 };
 
 }  // namespace osb::runtime

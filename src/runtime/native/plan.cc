@@ -77,6 +77,20 @@ Error describe_failure(wire::Step step, int sys, std::string_view detail) {
     return Error(Errc::invalid_argument, "the entrypoint cannot be started: " + why, sys)
         .with_code("DOCKER::INVALID_ENTRYPOINT")
         .at("entrypoint");
+  if (step == wire::Step::volume_mounts)
+    return Error(Errc::invalid_argument, cat("a volume cannot be mounted where the request says: ", why), sys)
+        .with_code("VOLUME::INVALID_MOUNT_PATH")
+        .at("volumes")
+        .with_hint("choose a mountPath below /mnt, /workspace or /tmp that goes through no symbolic link");
+  if (step == wire::Step::volume_sources && sys == EINVAL)
+    return Error(Errc::invalid_argument, "the file system of a volume cannot show its files with other owners (idmapped mounts)", sys)
+        .with_code("VOLUME::UNSUPPORTED_BACKEND")
+        .at("volumes");
+  if (step == wire::Step::volume_sources && (sys == ELOOP || sys == ENOTDIR || sys == EEXIST))
+    return Error(Errc::invalid_argument, cat("a volume cannot be mounted where the request says: ", why), sys)
+        .with_code("VOLUME::INVALID_MOUNT_PATH")
+        .at("volumes")
+        .with_hint("choose a mountPath and subPath that go through no symbolic link and no file");
   bool exhausted = sys == EAGAIN || sys == ENOSPC || sys == EMFILE || sys == ENFILE || sys == ENOMEM;
   return Error(exhausted ? Errc::exhausted : Errc::internal, cat("step ", wire::name_of(step), " failed: ", why), sys)
       .with_code("DOCKER::SANDBOX_START_FAILED");
