@@ -276,6 +276,8 @@ test('files and directories, as the published suites use them', async () => {
   await assert.rejects(box.files.readFile(b), refused(404));
   await box.files.deleteDirectories([one, two]);
   assert.deepEqual(texts((await box.commands.run(`test ! -d ${one} && test ! -d ${two} && echo OK`)).logs.stdout), ['OK']);
+});
+
 test('a snapshot makes a sandbox with the same files', async () => {
   const manager = SandboxManager.create({ connectionConfig: config() });
   await box.commands.run('echo kept > /workspace/snapshot-note');
