@@ -35,19 +35,9 @@ def classes():
     return f"{made / 'classes'}:{path.read_text()}"
 
 
-def serves_files(daemon):
-    sandbox = daemon.create()
-    try:
-        return daemon.execd(sandbox, "GET", "/files/info?path=/tmp").status == 200
-    finally:
-        daemon.delete(sandbox)
-
-
 @pytest.fixture(scope="module")
 def verdicts(daemon, classes):
     environment = {**os.environ, "OSB_API_KEY": daemon.key}
-    if serves_files(daemon):
-        environment["OSB_HAS_FILES"] = "1"
     with UuidDoor(daemon.port) as door:
         environment["OSB_DOMAIN"] = f"127.0.0.1:{door.server_port}"
         done = subprocess.run(["java", "-XX:TieredStopAtLevel=1", "-cp", classes, "Suite"], env=environment, capture_output=True, text=True, timeout=110)
@@ -59,8 +49,6 @@ def test_java(verdicts, name):
     lines = verdicts.splitlines()
     if f"ok - {name}" in lines:
         return
-    if name.startswith("files:") and "skip - files" in lines:
-        pytest.skip("this build of execd serves no files")
     assert f"not ok - {name}" in lines, f"java did not report this case:\n{verdicts[-3000:]}"
     at = lines.index(f"not ok - {name}")
     pytest.fail("\n".join(lines[at:at + 25]))
