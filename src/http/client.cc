@@ -78,6 +78,7 @@ Result<bool> Client::render(std::string& out, const ClientRequest& request) cons
 Task<Result<bool>> Client::stream_body(BodyReader& source, bool chunked) {
   auto length = source.content_length();
   std::size_t room = length && *length <= kReadBytes ? kReadBytes : kLargeBytes;
+  if (room == kLargeBytes) socket_.expect_bulk();
   auto buffer = std::make_unique_for_overwrite<char[]>(room);
   std::string size;
   while (!source.done()) {

@@ -212,7 +212,16 @@ Task<Result<>> Socket::write_parts(Parts parts) {
   }
 }
 
+void Socket::expect_bulk() {
+  int domain = 0;
+  socklen_t size = sizeof domain;
+  int bytes = 1 << 20;  // the kernel takes less where its own limit is lower
+  if (::getsockopt(native(), SOL_SOCKET, SO_DOMAIN, &domain, &size) == 0 && domain == AF_UNIX)
+    ::setsockopt(native(), SOL_SOCKET, SO_SNDBUF, &bytes, sizeof bytes);
+}
+
 Task<Result<>> Socket::write_file(int fd, std::uint64_t offset, std::uint64_t length) {
+  expect_bulk();
   auto at = static_cast<off_t>(offset);
   while (length > 0) {
     if (closed_) co_return gone("write", 0);

@@ -33,6 +33,8 @@ class Socket final : public Stream {
   // All parts leave in one call to the kernel where it takes them.
   using Parts = std::array<std::string_view, 3>;
   Task<Result<>> write_parts(Parts parts);
+  // A long transfer follows. Over a unix socket more in flight means fewer turns of both sides; TCP finds its own size.
+  void expect_bulk();
   // Bytes of a file, copied by the kernel.
   Task<Result<>> write_file(int fd, std::uint64_t offset, std::uint64_t length);
 

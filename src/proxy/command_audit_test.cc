@@ -123,6 +123,18 @@ TEST_F(CommandAudit, EverySpellingOfACommandPathIsRecorded) {
   EXPECT_THAT(audit_text(), HasSubstr("id=77"));
 }
 
+TEST_F(CommandAudit, WhatHappensToFilesIsRecordedWithItsPaths) {
+  execd("DELETE", "/%66iles?path=%2Ftmp%2Fa&path=/b");
+  execd("DELETE", "/directories?path=/c");
+  execd("POST", "/files/mv", R"([{"src":"/d","dest":"/e"}])");
+  execd("POST", "/files/upload", "not a form");
+  for (auto action : {"file.delete", "directory.delete", "file.move", "file.upload", "file.uploaded"})
+    EXPECT_EQ(recorded(action), 1u) << action;
+  auto text = audit_text();
+  for (auto part : {R"("paths":"/tmp/a\n/b")", R"("paths":"/c")", "/d", "/e"}) EXPECT_THAT(text, HasSubstr(part));
+  EXPECT_THAT(text, Not(HasSubstr("not a form"))) << "content is never on record";
+}
+
 TEST_F(CommandAudit, SessionsAndReadingOnAreRecordedToo) {
   answer_with("{\"type\":\"error\",\"error\":{\"ename\":\"CommandExecError\",\"evalue\":\"9\"},\"seq\":4,\"timestamp\":1}\n\n");
   execd("POST", "/session", R"({"cwd":"/srv"})");
