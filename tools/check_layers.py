@@ -18,7 +18,7 @@ ROOMS = {
     "http": "base async",
     "store": "base model",
     "audit": "base model",
-    "image": "base sys model",
+    "image": "base sys model async http",
     "runtime": "base sys model async http image",
     "lifecycle": "base model async store audit image runtime",
     "proxy": "base model async http audit runtime lifecycle",

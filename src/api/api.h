@@ -20,6 +20,7 @@ class Api {
   http::Handler handler(Door door);
   void set_keys(Keys keys) { keys_ = std::move(keys); }
   void set_defaults(CreateDefaults defaults) { context_.options.defaults = std::move(defaults); }
+  void set_pull_for_all(bool all) { context_.options.pull_for_all = all; }
   void set_tcp_authority(std::string authority) { context_.options.tcp_authority = std::move(authority); }
 
   struct Entry {

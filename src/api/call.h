@@ -25,6 +25,7 @@ struct Options {
   std::string public_host;    // authority in endpoint answers; "" = the Host of the request
   std::string tcp_authority;  // where the TCP door is, for requests without a usable Host
   std::string version = "0";
+  bool pull_for_all = true;  // false: only callers that see everything may pull
 };
 
 struct Context {

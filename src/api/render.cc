@@ -178,4 +178,28 @@ std::string image_json(const image::Image& image) {
   return std::move(text).done();
 }
 
+std::string image_details_json(const image::Image& image, bool in_use) {
+  ObjectText text;
+  text.add("name", image.name).add("digest", image.digest).add("sizeBytes", image.size_bytes);
+  auto& layers = text.key("layers");
+  layers += '[';
+  for (std::size_t i = 0; i < image.layers.size(); ++i) {
+    ObjectText layer;
+    layer.add("diffId", cat("sha256:", image.layers[i]));
+    if (i < image.layer_bytes.size()) layer.add("sizeBytes", image.layer_bytes[i]);
+    layers += cat(i == 0 ? "" : ",", std::move(layer).done());
+  }
+  layers += ']';
+  auto& env = text.key("env");
+  env += '[';
+  for (const auto& [name, value] : image.env) {
+    if (env.back() != '[') env += ',';
+    append_json_string(env, cat(name, "=", value));
+  }
+  env += ']';
+  text.add_unless_empty("workingDir", image.working_dir).add("hostView", image.host_view).add("inUse", in_use);
+  text.add_unless_empty("createdAt", image.created_at);
+  return std::move(text).done();
+}
+
 }  // namespace osb::api

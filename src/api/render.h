@@ -36,5 +36,7 @@ std::string listing_json(const lifecycle::Listing& listing, Page page);
 std::string snapshot_json(const Snapshot& snapshot);
 std::string listing_json(const lifecycle::SnapshotListing& listing, Page page);
 std::string image_json(const image::Image& image);
+// With everything that is known of it.
+std::string image_details_json(const image::Image& image, bool in_use);
 
 }  // namespace osb::api

@@ -1,5 +1,7 @@
 #include "cli/api.h"
 
+#include <poll.h>
+
 #include <algorithm>
 #include <boost/json.hpp>
 #include <cerrno>
@@ -7,6 +9,7 @@
 #include "base/clock.h"
 #include "base/id.h"
 #include "base/text.h"
+#include "cli/terminal.h"
 #include "http/http.h"
 
 namespace osb::cli {
@@ -56,6 +59,15 @@ std::string describe_matches(const std::vector<std::string>& ids) {
   if (ids.size() > 8) out += cat(" and ", ids.size() - 8, " more");
   return out;
 }
+
+constexpr int kPendingPause = 200;  // milliseconds
+
+std::string status_text(const json::object& sandbox, std::string_view member) {
+  const auto* status = sandbox.if_contains("status");
+  return status != nullptr && status->is_object() ? text_of(status->get_object(), member) : std::string();
+}
+std::string state_of(const json::object& sandbox) { return status_text(sandbox, "state"); }
+std::string message_of(const json::object& sandbox) { return status_text(sandbox, "message"); }
 
 }  // namespace
 
@@ -126,7 +138,30 @@ Result<json::object> Api::create(const json::object& request, const std::string&
   Headers extra;
   if (!idempotency_key.empty()) extra.emplace_back("Idempotency-Key", idempotency_key);
   TRY(auto reply, call("POST", "/v1/sandboxes", json::serialize(request), std::move(extra), Millis(180'000)));
-  return parse_object(reply.body);
+  TRY(auto made, parse_object(reply.body));
+  if (state_of(made) != "Pending") return made;
+  return wait_for_image(text_of(made, "id"));
+}
+
+// The image is on its way. A sandbox that comes to nothing is not left behind, nor one whose maker went away.
+Result<json::object> Api::wait_for_image(const std::string& id) {
+  note("waiting for the image...");
+  while (true) {
+    auto sandbox = get(id);
+    std::string state = sandbox ? state_of(*sandbox) : std::string();
+    if (state == "Running") return sandbox;
+    if (sandbox && state == "Pending") {
+      pollfd interrupt{interrupt_, POLLIN, 0};
+      int ready = ::poll(&interrupt, interrupt_ < 0 ? 0 : 1, kPendingPause);
+      if (ready <= 0) continue;
+    }
+    auto error = sandbox && state == "Failed" ? Error(Errc::unavailable, message_of(*sandbox))
+                 : sandbox                    ? Error(Errc::unavailable, "interrupted while the image was being pulled", EINTR)
+                                              : std::move(sandbox).error();
+    interrupt_ = -1;  // the clean-up must not be interrupted by what it cleans up after
+    if (auto gone = remove(id); !gone) warn(cat("sandbox ", id, " is left: ", gone.error().what()));
+    return error;
+  }
 }
 
 Result<json::object> Api::get(std::string_view id) {

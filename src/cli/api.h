@@ -37,6 +37,7 @@ class Api {
   // One call on a kept connection. Replies past 299 are errors that carry the daemon's code, message and hint.
   Result<Reply> call(std::string method, std::string target, std::string body = {}, Headers extra = {}, Millis within = Millis(30'000));
 
+  // Answers when it runs: an image that must be pulled first is waited for.
   // With a key the daemon makes one sandbox however often it is asked.
   Result<boost::json::object> create(const boost::json::object& request, const std::string& idempotency_key = {});
   Result<boost::json::object> get(std::string_view id);
@@ -49,6 +50,7 @@ class Api {
   Result<std::string> resolve(std::string_view text);
 
  private:
+  Result<boost::json::object> wait_for_image(const std::string& id);
   Result<Reply> call_once(const Request& request, Millis within);
 
   Address address_;

@@ -26,7 +26,7 @@ Result<Found> find_command(std::span<const std::string> words);
 
 // ---- the rows, one file each -------------------------------------------------------------------------------
 extern const CommandSpec kRun, kShell, kCreate, kList, kInspect, kExec, kLogs, kEvents, kStats, kTop, kPause, kResume, kRenew, kKill;
-extern const CommandSpec kImageList, kImageImport, kImageBuild, kImageRemove;
+extern const CommandSpec kImageList, kImageImport, kImageBuild, kImageRemove, kImagePull, kImageInspect, kImagePrune;
 extern const CommandSpec kCopy, kFilesList, kFilesCat, kFilesRemove, kFilesMakeDirectory, kFilesMove, kFilesStat;
 extern const CommandSpec kSnapshotCreate, kSnapshotList, kSnapshotInspect, kSnapshotRemove;
 extern const CommandSpec kVolumeCreate, kVolumeList, kVolumeRemove;

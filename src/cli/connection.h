@@ -63,7 +63,7 @@ class Connection {
   using Sink = std::function<bool(std::string_view)>;
   Result<> send(const Request& request, Deadline deadline);
   Result<> send_bytes(std::string_view bytes, Deadline deadline);
-  bool answered();  // something came, or the peer hung up, while we still send
+  bool answered();                              // something came, or the peer hung up, while we still send
   Result<std::size_t> fill(Deadline deadline);  // 0 = the peer closed
   Result<> wait(short events, Deadline deadline);
   Result<Reply> read_head(Deadline deadline);

@@ -18,7 +18,8 @@ struct Section {
 
 constexpr std::array<const CommandSpec*, 14> kSandboxes{&kRun,    &kShell, &kExec, &kCreate, &kList,   &kInspect, &kLogs,
                                                         &kEvents, &kStats, &kTop,  &kPause,  &kResume, &kRenew,   &kKill};
-constexpr std::array<const CommandSpec*, 4> kImages{&kImageList, &kImageImport, &kImageBuild, &kImageRemove};
+constexpr std::array<const CommandSpec*, 7> kImages{&kImageList,    &kImagePull,   &kImageImport, &kImageBuild,
+                                                    &kImageInspect, &kImageRemove, &kImagePrune};
 constexpr std::array<const CommandSpec*, 7> kFiles{&kCopy,      &kFilesList, &kFilesCat, &kFilesRemove, &kFilesMakeDirectory,
                                                    &kFilesMove, &kFilesStat};
 constexpr std::array<const CommandSpec*, 4> kDaemon{&kServe, &kDaemonStart, &kDaemonStop, &kDaemonStatus};

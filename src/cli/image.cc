@@ -23,6 +23,8 @@ constexpr std::array kListOptions{kQuietOption, kOutputOption, kHostOption, kKey
 constexpr std::array kImportOptions{OptionSpec{"-n,--name", "NAME", "what to call it (default: the name in the archive)"}, kOutputOption,
                                     kHostOption, kKeyOption, kKeyFileOption};
 constexpr std::array kRemoveOptions{kOutputOption, kHostOption, kKeyOption, kKeyFileOption};
+constexpr std::array kPruneOptions{OptionSpec{"-a,--all", "", "named images too, unless a sandbox runs on them"}, kOutputOption,
+                                   kHostOption, kKeyOption, kKeyFileOption};
 constexpr std::array<std::string_view, 2> kListAlso{"image list", "images"};
 constexpr std::array<std::string_view, 1> kRemoveAlso{"image remove"};
 
@@ -67,7 +69,65 @@ Result<int> remove_images(const Args& args) {
   });
 }
 
+Result<int> inspect_images(const Args& args) {
+  TRY(auto api, find_daemon(args));
+  json::array all;
+  for (const auto& name : args.operands) {
+    TRY(auto reply, api.call("GET", cat("/v1/images/", http::percent_encode(name))));
+    TRY(auto image, parse_object(reply.body));
+    all.push_back(std::move(image));
+  }
+  CHECK_OK(print(pretty(all.size() == 1 ? all[0] : json::value(all))));
+  return kExitOk;
+}
+
+Result<int> prune_images(const Args& args) {
+  TRY(auto api, find_daemon(args));
+  json::object body{{"all", args.has("all")}};
+  TRY(auto reply, api.call("POST", "/v1/images/prune", json::serialize(body), {}, Millis(600'000)));
+  TRY(auto object, parse_object(reply.body));
+  if (wants_json(args)) {
+    CHECK_OK(print(pretty(object)));
+    return kExitOk;
+  }
+  const auto* removed = object.if_contains("removed");
+  std::string names;
+  if (removed != nullptr && removed->is_array())
+    for (const auto& name : removed->get_array())
+      if (name.is_string()) names += cat(std::string_view(name.get_string()), "\n");
+  CHECK_OK(print(names));
+  note(cat("freed ", format_bytes(number_of(object, "freedBytes"))));
+  return kExitOk;
+}
+
 }  // namespace
+
+constinit const CommandSpec kImageInspect{
+    .name = "image inspect",
+    .also = {},
+    .summary = "show everything known about an image",
+    .usage = "[options] NAME...",
+    .details = "Prints JSON: digest, layers with their sizes, environment, working directory, whether a sandbox runs on it.",
+    .examples = "opensandbox image inspect debian:12",
+    .options = kRemoveOptions,
+    .operand = Operand::image,
+    .min_operands = 1,
+    .max_operands = 1000,
+    .main = inspect_images,
+};
+
+constinit const CommandSpec kImagePrune{
+    .name = "image prune",
+    .also = {},
+    .summary = "remove images that nothing needs",
+    .usage = "[options]",
+    .details =
+        "Removes images that lost their name to a newer one, and layers that no image needs any more.\n"
+        "An image that a sandbox runs on stays, with and without --all.",
+    .examples = "opensandbox image prune\nopensandbox image prune --all",
+    .options = kPruneOptions,
+    .main = prune_images,
+};
 
 constinit const CommandSpec kImageList{
     .name = "image ls",

@@ -12,7 +12,8 @@
 
 namespace osb::cli {
 
-inline constexpr OptionSpec kImageOption{"--image", "IMAGE", "what is in it: host (this machine's /usr, read-only) or an imported image"};
+inline constexpr OptionSpec kImageOption{"--image", "IMAGE",
+                                         "what is in it: host (this machine's /usr, read-only) or an image; pulled when missing"};
 inline constexpr OptionSpec kSnapshotOption{"--snapshot", "ID", "begin with the files of this snapshot instead of an image"};
 inline constexpr OptionSpec kVolumeOption{"-v,--volume", "SOURCE:PATH[:ro]", "mount a named volume or, with /..., a shared host path",
                                           true};

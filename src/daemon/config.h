@@ -79,8 +79,21 @@ struct AuditConfig {
   std::string directory;  // "" = <state_dir>/audit
 };
 
+struct RegistryConfig {
+  std::string host;  // "host" or "host:port", as image names write it
+  std::string username;
+  std::string password_file;  // read when the daemon starts and when it is told to read its configuration again
+};
+
 struct ImagesConfig {
   StringMap aliases;  // name a client sends -> name we have; goes to lifecycle::Options::image_aliases
+  bool pull_missing = true;
+  std::string default_registry;  // "host[:port][/prefix]"; "" = names without a registry are not pulled
+  std::vector<std::string> insecure_registries;
+  std::vector<std::string> trusted_hosts;
+  std::vector<RegistryConfig> registries;
+  std::string ca_file;
+  std::optional<std::uint64_t> max_bytes;
 };
 
 struct LogConfig {

@@ -88,6 +88,9 @@ class FileReader {
     if (o.path == "auth.keys") return read_keys(value);
     if (o.path == "images.aliases") return read_aliases(value);
     if (o.path == "storage.allowed_host_paths") return read_host_paths(value);
+    if (o.path == "images.insecure_registries") return read_hosts(o.path, value, config_.images.insecure_registries);
+    if (o.path == "images.trusted_hosts") return read_hosts(o.path, value, config_.images.trusted_hosts);
+    if (o.path == "images.registries") return read_registries(value);
     if (value.kind != Kind::scalar) return problem(value.line, cat(o.path, ": must be ", o.value, ", not ", name_of(value.kind)));
     auto set = o.set(config_, value.text);
     if (!set) problem(value.line, cat(o.path, ": ", set.error().what(), ", not ", json_string(value.text.substr(0, 80))));
@@ -118,6 +121,52 @@ class FileReader {
         config_.storage.allowed_host_paths.push_back(path.text);
       }
     }
+  }
+
+  static bool is_host(std::string_view text) {
+    auto ok = [](char c) {
+      return (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9') || std::string_view(".-_:[]").find(c) != std::string_view::npos;
+    };
+    return !text.empty() && text.size() <= 255 && std::all_of(text.begin(), text.end(), ok);
+  }
+
+  void read_hosts(std::string_view path, const YamlNode& value, std::vector<std::string>& out) {
+    if (value.kind != Kind::list) return problem(value.line, cat(path, ": must be a list of host or host:port, not ", name_of(value.kind)));
+    for (std::size_t item : value.items) {
+      const auto& host = node(item);
+      if (host.kind == Kind::scalar && is_host(host.text)) {
+        out.push_back(host.text);
+      } else {
+        problem(host.line, cat(path, ": each must be host or host:port in lowercase, without https://"));
+      }
+    }
+  }
+
+  void read_registries(const YamlNode& value) {
+    if (value.kind != Kind::list) return problem(value.line, cat("images.registries: must be a list, not ", name_of(value.kind)));
+    for (std::size_t i = 0; i < value.items.size(); ++i) read_registry(node(value.items[i]), cat("images.registries[", i, "]"));
+  }
+
+  void read_registry(const YamlNode& value, const std::string& path) {
+    if (value.kind != Kind::map) return problem(value.line, cat(path, ": must have host, username and password_file"));
+    RegistryConfig login;
+    for (const auto& member : value.members) {
+      const auto& text = node(member.node);
+      auto at = cat(path, ".", member.name.substr(0, 80));
+      std::string* field = member.name == "host"            ? &login.host
+                           : member.name == "username"      ? &login.username
+                           : member.name == "password_file" ? &login.password_file
+                                                            : nullptr;
+      if (member.name == "password") return problem(member.line, cat(at, ": passwords are not written here; use password_file"));
+      if (field == nullptr) return problem(member.line, cat(at, ": unknown key; known are host, username, password_file"));
+      if (text.kind != Kind::scalar) return problem(member.line, cat(at, ": must be a single value"));
+      *field = text.text;
+    }
+    if (!is_host(login.host)) return problem(value.line, cat(path, ": host must be host or host:port in lowercase, without https://"));
+    if (login.username.empty() || login.username.find(':') != std::string::npos)
+      return problem(value.line, cat(path, ": needs a username without ':'"));
+    if (!login.password_file.starts_with('/')) return problem(value.line, cat(path, ": password_file must be an absolute path"));
+    config_.images.registries.push_back(std::move(login));
   }
 
   void read_keys(const YamlNode& value) {

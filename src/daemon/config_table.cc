@@ -162,6 +162,42 @@ std::string show_aliases(const Config& c) {
   return out + "}";
 }
 
+std::string show_list(const std::vector<std::string>& list) {
+  std::string out = "[";
+  for (const auto& item : list) out += cat(out.size() > 1 ? ", " : "", json_string(item));
+  return out + "]";
+}
+
+std::string show_registries(const Config& c) {
+  std::string out = "[";
+  for (const auto& one : c.images.registries)
+    out += cat(out.size() > 1 ? ", " : "", "{host: ", json_string(one.host), ", username: ", json_string(one.username),
+               ", password_file: ", json_string(one.password_file), "}");
+  return out + "]";
+}
+
+Result<> set_pull(bool& field, std::string_view text) {
+  if (text != "missing" && text != "never") return bad("must be missing or never");
+  field = text == "missing";
+  return Ok{};
+}
+
+// As image names write it: lowercase, no scheme.
+Result<> set_registry(std::string& field, std::string_view text) {
+  auto ok = [](char c) {
+    return (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9') || c == '.' || c == '-' || c == '_' || c == ':' || c == '/';
+  };
+  bool fine = text.size() <= 200 && std::all_of(text.begin(), text.end(), ok) && !text.ends_with('/') && !text.starts_with('/') &&
+              text.find("//") == text.npos;
+  if (!fine) return bad("must be a registry such as registry.example or registry.example:5000/team, without https://");
+  field = text;
+  return Ok{};
+}
+
+Result<> set_image_bytes(std::optional<std::uint64_t>& field, std::string_view text) {
+  return set_number(field.emplace(), text, std::int64_t{1} << 20, std::int64_t{1} << 50);
+}
+
 using View = std::string_view;
 using C = const Config&;
 
@@ -256,6 +292,28 @@ const Option kOptions[] = {
      [](C c) { return json_string(c.audit.directory); }},
 
     {"images.aliases", "", "", "map of name: name", "images under further names", false, nullptr, show_aliases},
+    {"images.pull", "OPENSANDBOX_IMAGES_PULL", "image-pull", "missing or never",
+     "whether a request for an image that is not here pulls it from the registry its name says", true,
+     [](Config& c, View t) { return set_pull(c.images.pull_missing, t); },
+     [](C c) { return std::string(c.images.pull_missing ? "missing" : "never"); }},
+    {"images.default_registry", "OPENSANDBOX_IMAGES_DEFAULT_REGISTRY", "default-registry",
+     "host[:port][/prefix]; empty = names without a registry are not pulled", "where images come from whose name says no registry", true,
+     [](Config& c, View t) { return set_registry(c.images.default_registry, t); },
+     [](C c) { return json_string(c.images.default_registry); }},
+    {"images.insecure_registries", "", "", "list of host or host:port",
+     "registries that may speak plain http; those on this machine may always", false, nullptr,
+     [](C c) { return show_list(c.images.insecure_registries); }},
+    {"images.trusted_hosts", "", "", "list of host or host:port",
+     "hosts a registry may send a pull or its credentials to although they are private or elsewhere", false, nullptr,
+     [](C c) { return show_list(c.images.trusted_hosts); }},
+    {"images.registries", "", "", "list of {host, username, password_file}", "logins for registries", false, nullptr, show_registries},
+    {"images.ca_file", "OPENSANDBOX_IMAGES_CA_FILE", "image-ca-file", "absolute path; empty = the CAs of the system alone",
+     "further CAs that registries may be signed by", true, [](Config& c, View t) { return set_optional_path(c.images.ca_file, t); },
+     [](C c) { return json_string(c.images.ca_file); }},
+    {"images.max_bytes", "OPENSANDBOX_IMAGES_MAX_BYTES", "image-max-bytes", "whole number 1048576..1125899906842624; unset = no bound",
+     "what all images may take; past it the least recently used ones that no sandbox needs are removed", true,
+     [](Config& c, View t) { return set_image_bytes(c.images.max_bytes, t); },
+     [](C c) { return c.images.max_bytes ? cat(*c.images.max_bytes) : std::string("null"); }},
 
     {"log.level", "OPENSANDBOX_LOG_LEVEL", "log-level", "debug, info, warn or error", "least important log line that is written", true,
      [](Config& c, View t) { return set_level(c.log.level, t); }, [](C c) { return show_level(c.log.level); }},

@@ -248,6 +248,17 @@ TEST_F(ConfigTest, RefusesValuesOutOfBoundsAndNamesThem) {
       {"storage: {run_dir: \"/a\\nb\"}", "storage.run_dir"},
       {"images: {aliases: [a]}", "images.aliases"},
       {"images: {aliases: {a: [b]}}", "images.aliases.a"},
+      {"images: {pull: always}", "images.pull"},
+      {"images: {default_registry: \"https://r\"}", "images.default_registry"},
+      {"images: {insecure_registries: r.example}", "images.insecure_registries"},
+      {"images: {insecure_registries: [\"http://r.example\"]}", "images.insecure_registries"},
+      {"images: {trusted_hosts: [[a]]}", "images.trusted_hosts"},
+      {"images: {registries: [{host: r.example, username: me, password: secret}]}", "images.registries[0].password"},
+      {"images: {registries: [{host: r.example, username: me}]}", "images.registries[0]"},
+      {"images: {registries: [{host: r.example, user: me}]}", "images.registries[0].user"},
+      {"images: {ca_file: ca.pem}", "images.ca_file"},
+      {"images: {max_bytes: 0}", "images.max_bytes"},
+      {"images: {max_bytes: -1}", "images.max_bytes"},
       {"log: {level: loud}", "log.level"},
       {"runtime: docker", "runtime"},
       {"runtime: {a: b}", "runtime"},
@@ -290,7 +301,9 @@ TEST_F(ConfigTest, OnlyTheWordYesTurnsAuthenticationOff) {
 
 TEST_F(ConfigTest, WhatIsRenderedLoadsToTheSame) {
   auto first = load_text(
-      "resources: {cpu_cores: 1.5}\nauth: {keys: [{name: a, key_file: \"/k y\"}]}\nimages: {aliases: {\"a:b\": host}}\nserver: "
+      "resources: {cpu_cores: 1.5}\nauth: {keys: [{name: a, key_file: \"/k y\"}]}\nimages: {aliases: {\"a:b\": host}, "
+      "insecure_registries: [\"r.example:5000\"], registries: [{host: r.example, username: me, password_file: /p}], max_bytes: "
+      "1048576}\nserver: "
       "{public_host: \"h:1\"}\n");
   ASSERT_TRUE(first) << first.error().what();
   auto text = render(*first);

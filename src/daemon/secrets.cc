@@ -124,4 +124,20 @@ Result<api::Keys> load_keys(const Config& config) {
   return keys;
 }
 
+Result<image::Registries> load_registries(const Config& config) {
+  image::Registries out;
+  out.default_registry = config.images.default_registry;
+  out.insecure = config.images.insecure_registries;
+  out.trusted_hosts = config.images.trusted_hosts;
+  out.ca_file = config.images.ca_file;
+  for (const RegistryConfig& login : config.images.registries) {
+    Fd file(::open(login.password_file.c_str(), O_RDONLY | O_CLOEXEC));
+    if (!file) return Error::from_errno(cat("open ", login.password_file), errno, Errc::invalid_argument);
+    CHECK_OK(check_private(file, login.password_file));
+    TRY(auto password, read_all(file, login.password_file));
+    out.logins[login.host] = {login.username, std::move(password)};
+  }
+  return out;
+}
+
 }  // namespace osb::daemon

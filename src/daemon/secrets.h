@@ -6,6 +6,7 @@
 #include "api/auth.h"
 #include "base/result.h"
 #include "daemon/config.h"
+#include "image/image.h"
 
 namespace osb::daemon {
 
@@ -15,5 +16,8 @@ Result<std::string> read_or_make_secret(const std::string& path, std::size_t byt
 
 // The keys that open the TCP door: the environment's or the key file's as "default", and those of auth.keys.
 Result<api::Keys> load_keys(const Config& config);
+
+// What the image store may know of registries: the lists as they are, the passwords from their files (0600).
+Result<image::Registries> load_registries(const Config& config);
 
 }  // namespace osb::daemon

@@ -24,6 +24,8 @@ lifecycle::Options lifecycle_options(const Config& config) {
   options.image_aliases = config.images.aliases;
   options.volumes.allowed_host_paths = config.storage.allowed_host_paths;
   options.volumes.default_bytes = config.storage.volume_default_mb << 20;
+  options.pull_missing = config.images.pull_missing;
+  options.max_image_bytes = config.images.max_bytes;
   return options;
 }
 
@@ -64,6 +66,8 @@ Result<> App::open_files() {
   TRY(store_, store::Store::open(state + "/opensandbox.db"));
   TRY(audit_, audit::Log::open(config_.audit_directory()));
   TRY(images_, image::Store::open(instance_->data_dir() + "/images"));
+  TRY(auto registries, load_registries(config_));
+  images_->set_registries(std::move(registries));
   return Ok{};
 }
 
@@ -83,6 +87,7 @@ Result<> App::open_doors() {
   }
   proxy_ = std::make_unique<proxy::Proxy>(io_, *lifecycle_, *audit_, proxy::Tokens(std::move(secret)));
   api::Options options{create_defaults(config_), config_.server.public_host, "localhost", std::string(kVersion)};
+  options.pull_for_all = config_.images.pull_missing;
   api_ = std::make_unique<api::Api>(io_, *lifecycle_, *proxy_, *images_, std::move(keys), std::move(options));
   local_ = std::make_unique<http::Server>(io_, http::Limits{}, api_->handler(api::Door::local));
   CHECK_OK(local_->listen_unix(instance_->api_socket(), 0600));
@@ -107,7 +112,10 @@ Result<> App::apply(const Config& config) {
   if (!private_) {
     TRY(keys, load_keys(config));
   }
+  TRY(auto registries, load_registries(config));
+  images_->set_registries(std::move(registries));
   api_->set_keys(std::move(keys));
+  api_->set_pull_for_all(config.images.pull_missing);
   api_->set_defaults(create_defaults(config));
   lifecycle_->set_options(lifecycle_options(config));
   log::set_level(config.log.level);

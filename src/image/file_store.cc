@@ -15,6 +15,7 @@
 #include "image/host_tree.h"
 #include "image/record.h"
 #include "image/reference.h"
+#include "image/registry/blob.h"
 #include "sys/fs_open.h"
 #include "sys/fs_walk.h"
 #include "sys/kernel_file.h"
@@ -44,7 +45,7 @@ Error not_found(std::string_view reference, const std::vector<Image>& have) {
   }
   auto close = nearest(reference, names);
   std::string hint = close ? cat("did you mean \"", *close, "\"? ") : "";
-  hint += "`opensandbox image ls` shows what there is; `opensandbox image import FILE --name NAME` adds one";
+  hint += "`opensandbox image ls` shows what there is; `opensandbox image pull` and `opensandbox image import` add one";
   return Error(Errc::not_found, cat("no image named ", json_string(reference.substr(0, 200))))
       .with_code("SANDBOX::IMAGE_NOT_FOUND")
       .with_hint(hint)
@@ -63,6 +64,7 @@ Result<std::unique_ptr<FileStore>> FileStore::open(const std::string& root, Stor
   CHECK_OK(sweep_work_dirs(store->tmp_.get()));
   CHECK_OK(store->publish_host());
   CHECK_OK(store->collect_layers());
+  CHECK_OK(registry::Downloads(store->downloads_.get()).trim(registry::kMaxKeptDownloads));
   return store;
 }
 
@@ -75,6 +77,7 @@ Result<> FileStore::prepare(const std::string& root) {
   TRY(images_, own_dir(root_.get(), "images"));
   TRY(snapshots_, own_dir(root_.get(), "snapshots"));
   TRY(tmp_, own_dir(root_.get(), "tmp"));
+  TRY(downloads_, own_dir(root_.get(), "downloads"));
   return Ok{};
 }
 
@@ -274,6 +277,7 @@ Result<> FileStore::remove(const std::string& reference, const std::function<boo
   TRY(image, resolve(reference));  // again, now that nobody can change it
   if (in_use && in_use(image))
     return Error(Errc::conflict, cat("a sandbox runs on image ", image.name)).with_hint("delete the sandbox first");
+  CHECK_OK(check_unheld(image));
   CHECK_OK(fs::unlink_at(images_.get(), file_of(image.name)));
   return collect_layers();
 }
@@ -286,6 +290,8 @@ Result<> FileStore::collect_layers() {
   std::set<std::string> wanted(host_.layers.begin(), host_.layers.end());
   for (const Image& image : records.images) wanted.insert(image.layers.begin(), image.layers.end());
   for (const Image& image : snapshots.images) wanted.insert(image.layers.begin(), image.layers.end());
+  if (in_use_)
+    for (std::string& layer : in_use_()) wanted.insert(std::move(layer));
   TRY(auto names, fs::list_dir(layers_.get(), kMaxImages));
   for (const std::string& name : names) {
     if (wanted.contains(name)) continue;

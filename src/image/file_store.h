@@ -6,9 +6,11 @@
 //     layers/<hex>/    complete layers
 //     images/*.json    one record a name (record.h)
 //     snapshots/*.json one record a snapshot, named by its id
-//     tmp/<random>/    imports and snapshots under way
+//     tmp/<random>/    imports, pulls and snapshots under way, and what is being removed
+//     downloads/       blobs of pulls, whole or in part (registry/blob.h)
 #pragma once
 #include <memory>
+#include <mutex>
 #include <string>
 #include <vector>
 
@@ -42,6 +44,18 @@ class FileStore : public Store {
   Result<std::vector<std::string>> snapshots() const override;
   Result<> remove_snapshot(const std::string& id) override;
 
+  // file_store_pull.cc
+  Result<Image> pull(const std::string& reference, const PullOptions& options) override;
+  Result<> check_pullable(const std::string& reference) const override;
+  void set_registries(Registries registries) override;
+
+  // file_store_use.cc
+  void note_use(const Image& image) override;
+  Hold hold(const Image& image) override;
+  std::vector<StoredImage> by_last_use() const override;
+  std::uint64_t stored_bytes() const override;
+  void set_in_use(InUse in_use) override { in_use_ = std::move(in_use); }
+
  private:
   FileStore(StoreOptions options) : options_(std::move(options)) {}
 
@@ -69,13 +83,21 @@ class FileStore : public Store {
   Result<> drop_bare_record(const Image& named);
   Result<> collect_layers();
 
+  Registries registries() const;
+  Result<> check_unheld(const Image& image) const;
+  Result<Image> pull_once(const std::string& reference, const std::string& name, const PullOptions& options);
+
   StoreOptions options_;
   Fd root_;
   Fd layers_;
   Fd images_;
   Fd snapshots_;
   Fd tmp_;
+  Fd downloads_;
   Image host_;
+  InUse in_use_;
+  mutable std::mutex mutex_;  // over registries_
+  Registries registries_;
 };
 
 }  // namespace osb::image

@@ -108,6 +108,7 @@ Result<BuiltImage> Importer::from_root_tar(int file) {
   image.digest = cat("sha256:", facts.diff_id);
   image.layers = {facts.diff_id};
   image.size_bytes = facts.bytes;
+  image.layer_bytes = {facts.bytes};
   return BuiltImage{std::move(image), {facts.diff_id}};
 }
 
@@ -130,15 +131,18 @@ Result<BuiltImage> Importer::from_bundle(const Bundle& bundle) {
     auto size = build_layer(bundle, *layer);
     if (!size) return std::move(size).error().in(cat("layer ", layer->diff_id.substr(0, 12)));
     built.image.size_bytes += *size;
+    built.image.layer_bytes.push_back(*size);
   }
   built.made = std::move(made_);
   return built;
 }
 
 Result<std::uint64_t> Importer::build_layer(const Bundle& bundle, const PlannedLayer& layer) {
+  TRY(bool exists, context_.layer_exists(layer.diff_id));
+  if (exists && context_.existing_need_no_blob) return context_.layer_size(layer.diff_id);
+  if (context_.on_layer) context_.on_layer(layer.diff_id, false);
   TRY(auto source, bundle.open(layer.member));
   HashedSource blob(*source);
-  TRY(bool exists, context_.layer_exists(layer.diff_id));
   std::uint64_t size = 0;
   if (exists) {
     TRY(size, reuse_layer(blob, layer));
@@ -155,6 +159,7 @@ Result<std::uint64_t> Importer::build_layer(const Bundle& bundle, const PlannedL
   }
   CHECK_OK(blob.drain());
   if (!layer.blob.empty() && blob.hex() != layer.blob) return refused(cat("blob ", layer.blob, " has another digest"));
+  if (context_.on_layer) context_.on_layer(layer.diff_id, true);
   return size;
 }
 
@@ -185,6 +190,11 @@ Result<BuiltImage> import_path(const std::string& path, const ImportContext& con
   if (S_ISDIR(info.st_mode)) return importer.from_directory(*std::move(file));
   if (!S_ISREG(info.st_mode)) return refused("neither a regular file nor a directory");
   return importer.from_file(*std::move(file));
+}
+
+Result<BuiltImage> import_layout(Fd dir, const ImportContext& context) {
+  Importer importer(context);
+  return importer.from_directory(std::move(dir));
 }
 
 }  // namespace osb::image

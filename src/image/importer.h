@@ -25,8 +25,13 @@ struct ImportContext {
   std::string wanted;                                                   // full name; "" = the archive's own
   std::function<Result<bool>(const std::string& layer)> layer_exists;   // and is complete
   std::function<Result<std::uint64_t>(const std::string&)> layer_size;  // of one that exists
+  // A pull leaves out the blobs of layers that exist: the configuration, whose digest is known, vouches for them.
+  bool existing_need_no_blob = false;
+  std::function<void(const std::string& layer, bool done)> on_layer = {};
 };
 
 Result<BuiltImage> import_path(const std::string& path, const ImportContext& context);
+// `dir` is an OCI layout.
+Result<BuiltImage> import_layout(Fd dir, const ImportContext& context);
 
 }  // namespace osb::image

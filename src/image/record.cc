@@ -11,12 +11,15 @@ namespace json = boost::json;
 std::string to_record(const Image& image) {
   json::array layers;
   for (const std::string& layer : image.layers) layers.emplace_back(layer);
+  json::array sizes;
+  for (std::uint64_t bytes : image.layer_bytes) sizes.emplace_back(bytes);
   json::array env;
   for (const auto& [name, value] : image.env) env.emplace_back(json::array{name, value});
   json::object record{{"version", 1},
                       {"name", image.name},
                       {"digest", image.digest},
                       {"layers", std::move(layers)},
+                      {"layer_bytes", std::move(sizes)},
                       {"host_view", image.host_view},
                       {"env", std::move(env)},
                       {"working_dir", image.working_dir},
@@ -44,6 +47,8 @@ Result<Image> from_record(std::string_view text) {
     for (const json::value& pair : *env)
       if (const json::array* two = pair.if_array(); two != nullptr && two->size() == 2 && (*two)[0].is_string() && (*two)[1].is_string())
         image.env.emplace_back(std::string((*two)[0].get_string()), std::string((*two)[1].get_string()));
+  if (const json::array* sizes = array_at(*record, "layer_bytes"); sizes != nullptr && sizes->size() == image.layers.size())
+    for (const json::value& bytes : *sizes) image.layer_bytes.push_back(bytes.is_number() ? bytes.to_number<std::uint64_t>() : 0);
   if (image.name.empty() || image.digest.empty() || image.layers.empty()) return Error(Errc::internal, "image record lacks a member");
   for (const std::string& layer : image.layers)
     if (!is_sha256_hex(layer)) return Error(Errc::internal, "image record names a layer that is no digest");

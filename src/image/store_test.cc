@@ -4,6 +4,7 @@
 #include <atomic>
 #include <thread>
 
+#include "image/reference.h"
 #include "image/testing.h"
 
 namespace osb::image {
@@ -193,6 +194,46 @@ TEST_F(ImageStore, ManyThreadsImportListAndRemoveAtOnce) {
   EXPECT_EQ(layer_count(), 2u);
   EXPECT_EQ(store_->list().size(), 1u + kThreads);
   EXPECT_TRUE(stdfs::is_empty(temp_ / "store/tmp"));
+}
+
+TEST_F(ImageStore, WhatAnotherProcessHoldsIsNotRemoved) {
+  auto image = import(TarMaker().file("a").finish(), "held");
+  ASSERT_TRUE(image);
+  StoreOptions options{.host_root = temp_ / "host", .durable = sys::fs::Durable::no, .limits = {}};
+  auto other = FileStore::open(temp_ / "store", options);
+  ASSERT_TRUE(other);
+  auto hold = (*other)->hold(*image);
+  ASSERT_TRUE(hold);
+  EXPECT_EQ(store_->remove("held", unused).error().kind(), Errc::conflict);
+  EXPECT_TRUE(store_->resolve("held"));
+  hold.reset();
+  EXPECT_TRUE(store_->remove("held", unused));
+}
+
+TEST_F(ImageStore, LayersThatSomethingElseNeedsStay) {
+  auto image = import(TarMaker().file("a").finish(), "based");
+  ASSERT_TRUE(image);
+  store_->set_in_use([&] { return image->layers; });
+  ASSERT_TRUE(store_->remove("based", unused));
+  EXPECT_TRUE(stdfs::exists(layer(image->layers.front())));
+  store_->set_in_use({});
+  ASSERT_TRUE(import(TarMaker().file("b").finish(), "other"));
+  ASSERT_TRUE(store_->remove("other", unused));
+  EXPECT_FALSE(stdfs::exists(layer(image->layers.front()))) << "the next removal takes it";
+}
+
+TEST_F(ImageStore, KnowsWhatWasUsedLast) {
+  ASSERT_TRUE(import(TarMaker().file("a", "12345").finish(), "one"));
+  ASSERT_TRUE(import(TarMaker().file("b", "1234567").finish(), "two"));
+  struct timespec old[2] = {{.tv_sec = 1000, .tv_nsec = 0}, {.tv_sec = 1000, .tv_nsec = 0}};
+  for (const char* name : {"one", "two"})
+    ASSERT_EQ(::utimensat(AT_FDCWD, (temp_ / cat("store/images/", file_of(cat(name, ":latest")))).c_str(), old, 0), 0);
+  store_->note_use(*store_->resolve("one"));
+  auto order = store_->by_last_use();
+  ASSERT_EQ(order.size(), 2u);
+  EXPECT_EQ(order[0].image.name, "two:latest");
+  EXPECT_EQ(store_->resolve("one")->layer_bytes, std::vector<std::uint64_t>{5});
+  EXPECT_EQ(store_->stored_bytes(), 12u + store_->resolve("host")->size_bytes);
 }
 
 TEST_F(ImageStore, APlaceThatOthersCanWriteIsRefused) {

@@ -12,26 +12,13 @@ Error not_allowed(std::string_view field, std::string_view why) {
   return Error(Errc::invalid_argument, cat(field, ": ", why)).with_code("SANDBOX::INVALID_PARAMETER").at(field);
 }
 
-std::vector<std::pair<std::string, std::string>> details_of(const Entry& entry) {
-  const auto& spec = entry.sandbox.spec;
-  return {{"image", spec.image},
-          {"digest", entry.image_digest},
-          {"memory_bytes", cat(spec.limits.memory_bytes)},
-          {"cpu_millis", cat(spec.limits.cpu_millis)},
-          {"pids", cat(spec.limits.pids)},
-          {"disk_bytes", cat(spec.limits.disk_bytes)},
-          {"timeout_seconds", spec.timeout_seconds ? cat(*spec.timeout_seconds) : std::string("none")},
-          {"mode", std::string(name_of(spec.policy.user))},
-          {"syscalls", std::string(name_of(spec.policy.syscalls))},
-          {"root", spec.policy.root == RootMode::read_only ? "ro" : "rw"},
-          {"network", "deny_all"}};
-}
-
 // Takes the id off the list of creates under way on every path out, also when the caller's coroutine is destroyed.
 template <class Map>
 class MakingMark {
  public:
-  MakingMark(Map& making, std::string id) : making_(making), id_(std::move(id)) { making_.emplace(id_, std::nullopt); }
+  MakingMark(Map& making, const Entry& entry) : making_(making), id_(entry.sandbox.id.text()) {
+    making_.emplace(id_, typename Map::mapped_type{std::nullopt, entry.image_name, entry.image_digest});
+  }
   MakingMark(const MakingMark&) = delete;
   MakingMark& operator=(const MakingMark&) = delete;
   ~MakingMark() { making_.erase(id_); }
@@ -56,12 +43,28 @@ class SnapshotUse {
 
 }  // namespace
 
+Service::Details Service::create_details(const Entry& entry) {
+  const auto& spec = entry.sandbox.spec;
+  return {{"image", spec.image},
+          {"digest", entry.image_digest},
+          {"memory_bytes", cat(spec.limits.memory_bytes)},
+          {"cpu_millis", cat(spec.limits.cpu_millis)},
+          {"pids", cat(spec.limits.pids)},
+          {"disk_bytes", cat(spec.limits.disk_bytes)},
+          {"timeout_seconds", spec.timeout_seconds ? cat(*spec.timeout_seconds) : std::string("none")},
+          {"mode", std::string(name_of(spec.policy.user))},
+          {"syscalls", std::string(name_of(spec.policy.syscalls))},
+          {"root", spec.policy.root == RootMode::read_only ? "ro" : "rw"},
+          {"network", "deny_all"}};
+}
+
 Task<Result<Sandbox>> Service::create(SandboxSpec spec, Caller caller) {
   auto work = create_shielded(std::move(spec), std::move(caller), std::nullopt);
   co_return co_await shield(tasks_, "create sandbox", std::move(work));
 }
 
 Task<Result<Sandbox>> Service::create_shielded(SandboxSpec spec, Caller caller, std::optional<store::CreateKey> key) {
+  auto auth = std::exchange(spec.image_auth, {});  // from here on only a pull knows it
   auto entry = prepare(std::move(spec), caller);
   if (!entry) {
     note_failure(caller, "sandbox.create", "", entry.error());
@@ -70,6 +73,11 @@ Task<Result<Sandbox>> Service::create_shielded(SandboxSpec spec, Caller caller, 
   auto id = entry->sandbox.id.text();
   if (key) key->sandbox = id;
   entry->create_key = std::move(key);
+  if (entry->sandbox.status.state == State::pending) {
+    auto begun = begin_pending(*std::move(entry), std::move(auth), caller);
+    if (!begun) note_failure(caller, "sandbox.create", id, begun.error());
+    co_return begun;
+  }
   auto made = co_await make(*std::move(entry), caller);
   if (!made) note_failure(caller, "sandbox.create", id, made.error());
   co_return made;
@@ -77,7 +85,7 @@ Task<Result<Sandbox>> Service::create_shielded(SandboxSpec spec, Caller caller, 
 
 Task<Result<Sandbox>> Service::make(Entry entry, Caller caller) {
   auto id = entry.sandbox.id;
-  MakingMark mark(making_, id.text());
+  MakingMark mark(making_, entry);
   SnapshotUse use(making_from_, entry.sandbox.spec.snapshot_id);
   CO_TRY(auto volumes, co_await volumes_->open(entry.sandbox.spec.volumes, caller));
   entry.sandbox.spec.volumes = volumes.specs;
@@ -107,10 +115,15 @@ Result<> Service::check_options(const SandboxSpec& spec) const {
   return Ok{};
 }
 
-Result<Entry> Service::prepare(SandboxSpec spec, const Caller& caller) const {
+Result<Entry> Service::prepare(SandboxSpec spec, const Caller& caller) {
   CHECK_OK(check_options(spec));
-  TRY(auto image, source_image(spec, caller));
-  spec.layers = image.layers;
+  auto image = source_image(spec, caller);
+  bool pulls = !image && spec.snapshot_id.empty() && may_pull(image_for(spec.image), image.error());
+  if (!image && !pulls) return std::move(image).error();
+  if (pulls) CHECK_OK(pulls_.check_room());
+  if (image && spec.snapshot_id.empty() && doomed_.contains(image->name))
+    return Error(Errc::conflict, cat("image ", image->name, " is being removed")).with_code("SANDBOX::IMAGE_IN_USE").at("image.uri");
+  if (image) spec.layers = image->layers;
   if (live() >= options_.max_sandboxes)
     return Error(Errc::exhausted, cat("this server holds its maximum of ", options_.max_sandboxes, " sandboxes"))
         .with_code("SANDBOX::LIMIT_REACHED")
@@ -127,7 +140,16 @@ Result<Entry> Service::prepare(SandboxSpec spec, const Caller& caller) const {
     sandbox.deadline_boot_nanos = static_cast<std::uint64_t>(boot_now_nanos() + *seconds * 1'000'000'000);
     sandbox.boot_id = options_.boot_id;
   }
-  return Entry{.sandbox = std::move(sandbox), .image_name = image.name, .image_digest = image.digest};
+  Entry entry{.sandbox = std::move(sandbox)};
+  if (!image) {
+    mark_pending(entry);
+    return entry;
+  }
+  if (entry.sandbox.spec.snapshot_id.empty()) images_.note_use(*image);
+  entry.image_hold = hold_image(*image);
+  entry.image_name = image->name;
+  entry.image_digest = entry.sandbox.spec.image_digest = image->digest;
+  return entry;
 }
 
 Result<image::Image> Service::source_image(const SandboxSpec& spec, const Caller& caller) const {
@@ -141,13 +163,13 @@ Result<image::Image> Service::source_image(const SandboxSpec& spec, const Caller
 // between the two leaves an orphan that the next start removes, never a sandbox that nobody recorded.
 Result<Sandbox> Service::admit(Entry entry, const Caller& caller) {
   auto id = entry.sandbox.id.text();
-  CHECK_OK(record(caller, "sandbox.create", id, details_of(entry)));
+  CHECK_OK(record(caller, "sandbox.create", id, create_details(entry)));
   auto stored = entry.create_key ? store_.put(entry.sandbox, *entry.create_key) : store_.put(entry.sandbox);
   if (!stored) return std::move(stored).error().in("store sandbox");
   entry.create_key.reset();
   entry.events = begin_events(entry.sandbox);
   const auto& placed = table_.insert(std::move(entry));
-  auto ended = std::exchange(making_.find(id)->second, std::nullopt);
+  auto ended = std::exchange(making_.find(id)->second.ended, std::nullopt);
   making_.erase(id);
   arm_timer();
   if (!ended) return placed.sandbox;

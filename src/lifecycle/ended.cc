@@ -12,7 +12,7 @@ void Service::on_ended(const runtime::Ended& ended) {
     return;
   }
   if (auto making = making_.find(id); making != making_.end()) {
-    making->second = ended;
+    making->second.ended = ended;
     return;
   }
   auto* entry = table_.find(id);
@@ -27,6 +27,7 @@ void Service::on_ended(const runtime::Ended& ended) {
 
 void Service::finish(Entry& entry, const runtime::Ended& ended) {
   auto& sandbox = entry.sandbox;
+  entry.image_hold.reset();
   auto outcome = outcome_of(ended, sandbox.spec.limits);
   Result<> moved = Ok{};
   // The states table knows no way from a half-done pause to Terminated; Stopping is the one in between.

@@ -36,6 +36,11 @@ void Service::expire_due(std::int64_t now) {
       note("sandbox.expire", id, {{"state", "ended before"}});
       continue;
     }
+    if (entry.sandbox.status.state == State::pending) {
+      remove(id);
+      note("sandbox.expire", id, {{"state", "Pending"}});
+      continue;
+    }
     set_leaving(entry, Leaving::expired);
     tasks_.spawn("expire sandbox", expire(entry.sandbox.id));
   }

@@ -1,8 +1,11 @@
 // For tests only: a runtime made of memory, with failures and pauses on demand, and an image store that knows
 // a handful of names. No process, no file.
 #pragma once
+#include <condition_variable>
 #include <deque>
 #include <map>
+#include <mutex>
+#include <optional>
 #include <set>
 #include <string>
 #include <vector>
@@ -227,6 +230,50 @@ class FakeImages : public image::Store {
     kept.erase(id);
     return Ok{};
   }
+
+  // Pulls wait until the test lets them go, or until they are cancelled.
+  struct Gate {
+    std::mutex mutex;
+    std::condition_variable_any changed;
+    std::optional<Error> failure;
+    bool open = false;
+    int pulls = 0;
+    int cancelled = 0;
+    std::string password;  // of the last one
+  };
+  std::shared_ptr<Gate> gate = std::make_shared<Gate>();
+  void let_pulls_go(std::optional<Error> failure = {}) {
+    std::lock_guard lock(gate->mutex);
+    gate->failure = std::move(failure);
+    gate->open = true;
+    gate->changed.notify_all();
+  }
+  Result<image::Image> pull(const std::string& reference, const PullOptions& options) override {
+    std::unique_lock lock(gate->mutex);
+    ++gate->pulls;
+    gate->password = options.auth.password;
+    if (!gate->changed.wait(lock, options.stop, [&] { return gate->open; })) {
+      ++gate->cancelled;
+      return Error(Errc::conflict, "the pull was cancelled");
+    }
+    if (gate->failure) return *gate->failure;
+    return make(reference);
+  }
+  Result<> check_pullable(const std::string& reference) const override {
+    if (reference.find('/') == std::string::npos) return Error(Errc::not_found, "the name says no registry");
+    return Ok{};
+  }
+  void set_registries(image::Registries) override {}
+  void note_use(const image::Image&) override {}
+  Hold hold(const image::Image&) override { return {}; }
+  std::vector<image::StoredImage> by_last_use() const override {
+    std::vector<image::StoredImage> out;
+    for (const auto& name : names)
+      if (name != "host") out.push_back({make(name), 0, name.starts_with("sha256:")});
+    return out;
+  }
+  std::uint64_t stored_bytes() const override { return names.size() * 100; }
+  void set_in_use(InUse) override {}
 
  private:
   struct FakeDraft final : image::LayerDraft {

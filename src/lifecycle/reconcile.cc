@@ -30,6 +30,10 @@ Task<Result<>> Service::start() {
   for (auto& record : records) {
     restore_deadline(record, options_.boot_id, options_.wall_clock());
     auto found = frozen.find(record.id.text());
+    if (found == frozen.end() && record.status.state == State::pending) {
+      give_up_pending(std::move(record));
+      continue;
+    }
     if (found == frozen.end() || is_finished(record.status.state)) {
       keep_ended(std::move(record));
       continue;
@@ -62,6 +66,13 @@ void Service::place(Sandbox record) {
     entry.image_name = image->name;
     entry.image_digest = image->digest;
   }
+  // The name may stand for another image by now; what it runs on has not changed.
+  if (!entry.sandbox.spec.image_digest.empty()) {
+    entry.image_digest = entry.sandbox.spec.image_digest;
+    if (image && image->digest != entry.image_digest && entry.image_digest.starts_with("sha256:"))
+      image = images_.resolve(entry.image_digest);
+  }
+  if (image && !is_finished(entry.sandbox.status.state)) entry.image_hold = hold_image(*image);
   entry.events = recall_events(entry.sandbox);
   table_.insert(std::move(entry));
 }
@@ -71,6 +82,10 @@ Task<Result<>> Service::adopt(Sandbox record, bool frozen) {
   auto deadline = record.deadline_boot_nanos;
   place(std::move(record));
   auto& sandbox = table_.find(id.text())->sandbox;
+  if (sandbox.status.state == State::pending) {
+    // Made just before the old process died; the pull it waited for is done.
+    if (auto moved = move_to(sandbox, State::running, "CONTAINER_RUNNING", "The sandbox is running."); !moved) co_return moved;
+  }
   if (frozen && sandbox.status.state == State::running) {
     if (auto moved = move_to(sandbox, State::pausing, "", ""); !moved) co_return moved;
     if (auto moved = move_to(sandbox, State::paused, "CONTAINER_PAUSED", "Every process of the sandbox is frozen."); !moved)
@@ -91,6 +106,7 @@ void Service::keep_ended(Sandbox record) {
   bool was_live = !is_finished(record.status.state);
   place(std::move(record));
   if (!was_live) return;
+  table_.find(id)->image_hold.reset();
   auto moved = move_to(table_.find(id)->sandbox, State::failed, "SANDBOX_LOST", std::string(kLostText));
   if (!moved) log::error("lost sandbox not marked", {{"sandbox", id}, {"error", moved.error().what()}});
   note("sandbox.lost", id, {});

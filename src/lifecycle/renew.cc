@@ -55,7 +55,10 @@ Task<Result<WallTime>> Service::renew(SandboxId id, WallTime expires_at, Caller 
 Task<Result<WallTime>> Service::renew_shielded(SandboxId id, WallTime expires_at, Caller caller) {
   CO_TRY(auto* entry, owned(id, caller));
   CO_TRY(auto deadline, deadline_for(entry->sandbox, expires_at));
-  auto set = co_await runtime_.set_deadline(id, deadline);
+  Result<> set = Ok{};
+  // While it is Pending the runtime does not know it; start_pending hands over the deadline of that moment.
+  bool waits = entry->sandbox.status.state == State::pending;
+  if (!waits) set = co_await runtime_.set_deadline(id, deadline);
   entry = table_.find(id.text());
   if (entry == nullptr || entry->leaving != Leaving::no) co_return unknown_sandbox(id);
   if (!set) {
@@ -74,6 +77,7 @@ Task<Result<WallTime>> Service::renew_shielded(SandboxId id, WallTime expires_at
     entry->events.add({options_.wall_clock(), "renewed", "", cat("It now expires at ", format_rfc3339(expires_at), "."), false});
     co_return expires_at;
   }
+  if (waits) co_return std::move(done).error();
   auto back = co_await runtime_.set_deadline(id, before);
   if (!back) log::error("deadline not taken back", {{"sandbox", id.text()}, {"error", back.error().what()}});
   co_return std::move(done).error();

@@ -19,8 +19,9 @@ std::string kernel_boot_id() {
   return id;
 }
 
-// States that pass by themselves are not written down: after a restart the runtime says what is true.
-bool is_durable(State state) { return state == State::running || state == State::paused || is_finished(state); }
+// States that pass by themselves are not written down: after a restart the runtime says what is true. Pending is: its
+// client holds an id that must mean something then.
+bool is_durable(State state) { return state == State::pending || state == State::running || state == State::paused || is_finished(state); }
 
 bool may_see(const Entry& entry, const Caller& caller) { return caller.sees_all || entry.sandbox.owner == caller.name; }
 
@@ -49,6 +50,7 @@ Service::Service(asio::io_context& io, store::Store& store, audit::Log& audit, i
       options_(std::move(options)),
       create_keys_(io, store),
       timer_(io.get_executor()),
+      pulls_(io, images),
       tasks_(io.get_executor()) {
   if (options_.boot_id.empty()) options_.boot_id = kernel_boot_id();
   snapshots_ = std::make_unique<Snapshots>(io, *this, store, audit, images, runtime);
@@ -69,6 +71,8 @@ Task<void> Service::stop() {
   co_await snapshots_->stop();
   co_await volumes_->stop();
   co_await tasks_.stop();
+  waiting_.clear();
+  co_await pulls_.stop();
 }
 
 Result<Sandbox> Service::get(const SandboxId& id, const Caller& caller) const {
@@ -107,6 +111,7 @@ bool Service::image_in_use(const std::string& digest_or_name) const {
     if (is_finished(entry.sandbox.status.state)) return;
     used = used || entry.image_name == digest_or_name || entry.image_digest == digest_or_name || entry.sandbox.spec.image == digest_or_name;
   });
+  for (const auto& [id, making] : making_) used = used || making.image_name == digest_or_name || making.image_digest == digest_or_name;
   return used || snapshots_->needs_image(digest_or_name);
 }
 
@@ -173,12 +178,14 @@ void Service::remove(const std::string& id) {
   volumes_->release(id, spec);
   save(id);
   arm_timer();
+  if (auto waits = waiting_.find(id); waits != waiting_.end()) waits->second->wake();
 }
 
 void Service::set_leaving(Entry& entry, Leaving leaving) {
   entry.leaving = leaving;
   table_.changed(entry);
   arm_timer();
+  if (auto waits = waiting_.find(entry.sandbox.id.text()); waits != waiting_.end()) waits->second->wake();
 }
 
 Result<> Service::record(const Caller& caller, std::string action, const std::string& id, Details detail) {

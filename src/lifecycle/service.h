@@ -22,6 +22,7 @@
 #include "lifecycle/boot_timer.h"
 #include "lifecycle/idempotency.h"
 #include "lifecycle/measure.h"
+#include "lifecycle/pulls.h"
 #include "lifecycle/snapshots.h"
 #include "lifecycle/table.h"
 #include "lifecycle/volumes.h"
@@ -37,9 +38,11 @@ struct Options {
   std::optional<std::int64_t> max_timeout_seconds;  // cap for create; nullopt = none
   bool allow_root_mode = true;
   bool allow_permissive_syscalls = false;
-  StringMap image_aliases;            // name a client sends -> name the image store knows; records keep what was sent
-  std::size_t max_finished = 10'000;  // ended sandboxes kept for reading; the oldest go first
-  std::string boot_id;                // "" = the kernel's
+  StringMap image_aliases;                       // name a client sends -> name the image store knows; records keep what was sent
+  bool pull_missing = true;                      // images that are not here and whose name says where they are
+  std::optional<std::uint64_t> max_image_bytes;  // past it the least recently used images go; nullopt = none goes by itself
+  std::size_t max_finished = 10'000;             // ended sandboxes kept for reading; the oldest go first
+  std::string boot_id;                           // "" = the kernel's
   VolumeOptions volumes;
   WallTime (*wall_clock)() = wall_now;  // tests turn the wall clock; deadlines never follow it
 };
@@ -57,6 +60,11 @@ struct Listing {
 struct Created {
   Sandbox sandbox;
   bool replayed = false;  // it was there already: the key had been used for the same request
+};
+
+struct Pruned {
+  std::vector<std::string> names;
+  std::uint64_t freed_bytes = 0;
 };
 
 class Service {
@@ -98,6 +106,17 @@ class Service {
   void on_ended(const runtime::Ended& ended);  // wired to the runtime by the daemon
   std::size_t live() const { return table_.live() + making_.size(); }
   bool image_in_use(const std::string& digest_or_name) const;
+  bool image_in_use(const image::Image& image) const;
+
+  // Images. A pull is shared with creates that wait for the same one; let the ticket go to leave it.
+  std::shared_ptr<PullTicket> pull_image(const std::string& reference, image::RegistryAuth auth) {
+    return pulls_.join(reference, std::move(auth));
+  }
+  Result<> check_pull_room() const { return pulls_.check_room(); }
+  Task<Result<>> remove_image(std::string reference, Caller caller);
+  // Images without a name; with `all` also named ones. Never one that a sandbox runs on.
+  Task<Result<Pruned>> prune_images(bool all, Caller caller);
+  void image_added();  // by an import or a pull: the bound on bytes may be passed
 
  private:
   using Details = std::vector<std::pair<std::string, std::string>>;
@@ -119,11 +138,31 @@ class Service {
   Task<Result<Sandbox>> create_shielded(SandboxSpec spec, Caller caller, std::optional<store::CreateKey> key);
   Task<Result<Sandbox>> make(Entry entry, Caller caller);
   Result<> check_options(const SandboxSpec& spec) const;
-  Result<Entry> prepare(SandboxSpec spec, const Caller& caller) const;
+  Result<Entry> prepare(SandboxSpec spec, const Caller& caller);
   Result<image::Image> source_image(const SandboxSpec& spec, const Caller& caller) const;
   Result<Sandbox> admit(Entry entry, const Caller& caller);
   Task<void> undo_create(SandboxId id);
   std::string image_for(const std::string& reference) const;
+  static Details create_details(const Entry& entry);
+
+  // pending.cc
+  bool may_pull(const std::string& reference, const Error& missing) const;
+  void mark_pending(Entry& entry) const;
+  Result<Sandbox> begin_pending(Entry entry, ImageAuth auth, const Caller& caller);
+  Entry* pending(const SandboxId& id);
+  Task<void> finish_pending(SandboxId id, std::shared_ptr<PullTicket> ticket, Caller caller);
+  Task<void> start_pending(SandboxId id, Caller caller);
+  void fail_pending(Entry& entry, std::string reason, const Error& error);
+  void give_up_pending(Sandbox record);
+
+  // shelf.cc
+  class Doomed;
+  image::Store::Hold hold_image(const image::Image& image);
+  Task<Result<>> remove_image_shielded(std::string reference, Caller caller);
+  Task<Result<Pruned>> prune_shielded(bool all, Caller caller);
+  Task<std::uint64_t> remove_all(std::vector<image::Image> victims);
+  Task<void> collect_images();
+  bool is_removable(const image::Image& image) const;
 
   // idempotency.cc
   Task<Result<Created>> create_once_shielded(SandboxSpec spec, CreateOnce once, Caller caller);
@@ -167,7 +206,15 @@ class Service {
   Table table_;
   CreateKeys create_keys_;
   // Creates under way. The end of a sandbox may be told before its create answers.
-  std::map<std::string, std::optional<runtime::Ended>, std::less<>> making_;
+  struct Making {
+    std::optional<runtime::Ended> ended;
+    std::string image_name;
+    std::string image_digest;
+  };
+  std::map<std::string, Making, std::less<>> making_;
+  std::map<std::string, std::weak_ptr<void>> holds_;  // one for all sandboxes of an image, by digest
+  std::set<std::string> doomed_;                      // images being removed
+  bool collecting_ = false;
   std::multiset<std::string> making_from_;  // snapshots that creates under way stand on
   std::set<std::string> unsaved_;           // ids whose stored copy differs from the table
   std::int64_t save_again_at_ = 0;          // boot time
@@ -177,6 +224,8 @@ class Service {
   bool started_ = false;
   bool stopping_ = false;
   BootTimer timer_;
+  Pulls pulls_;
+  std::map<std::string, std::shared_ptr<PullTicket>> waiting_;  // Pending, by id
   TaskGroup tasks_;
 };
 

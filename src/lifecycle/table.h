@@ -3,6 +3,7 @@
 #pragma once
 #include <cstdint>
 #include <map>
+#include <memory>
 #include <optional>
 #include <set>
 #include <string>
@@ -33,6 +34,7 @@ struct Entry {
   Sandbox sandbox;
   std::string image_name = {};  // what the reference resolved to
   std::string image_digest = {};
+  std::shared_ptr<void> image_hold = {};  // keeps other processes from removing it
   Leaving leaving = Leaving::no;
   CpuMark cpu_mark = {};
   EventLog events = {};

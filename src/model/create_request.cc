@@ -140,6 +140,14 @@ Result<> take_source(CreateShape& shape, SandboxSpec& spec) {
   return Ok{};
 }
 
+Result<> check_image_auth(const ImageAuth& auth) {
+  if (auth.username.size() > kMaxImageAuthBytes || auth.password.size() > kMaxImageAuthBytes)
+    return refuse("image.auth", cat("a name or password of more than ", kMaxImageAuthBytes, " bytes is not one"));
+  if (has_nul(auth.username) || has_nul(auth.password) || auth.username.find(':') != std::string::npos)
+    return refuse("image.auth", "a name must not contain ':', and neither a NUL character");
+  return Ok{};
+}
+
 // ---- entrypoint ---------------------------------------------------------------------------------------------------
 
 Error bad_entrypoint(std::string_view why) {
@@ -241,6 +249,7 @@ Result<SandboxSpec> judge(CreateShape shape, const CreateDefaults& defaults) {
   CHECK_OK(apply_extensions(shape.extensions, spec));
   CHECK_OK(refuse_pool(shape));
   CHECK_OK(take_source(shape, spec));
+  CHECK_OK(check_image_auth(shape.image_auth));
   if (!shape.entrypoint) shape.entrypoint = {"tail", "-f", "/dev/null"};  // only a snapshot comes without one
   TRY(spec.entrypoint, effective_entrypoint(*std::move(shape.entrypoint)));
   CHECK_OK(check_metadata(shape.metadata));
@@ -252,6 +261,7 @@ Result<SandboxSpec> judge(CreateShape shape, const CreateDefaults& defaults) {
   }
   CHECK_OK(check_env(shape.env));
   CHECK_OK(apply_limits(shape.resource_limits, spec.limits));
+  spec.image_auth = std::move(shape.image_auth);
   spec.metadata = std::move(shape.metadata);
   spec.platform = std::move(shape.platform);
   spec.timeout_seconds = shape.timeout;

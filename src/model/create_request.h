@@ -24,6 +24,7 @@ inline constexpr std::size_t kMaxEntrypointBytes = 128 * 1024;
 inline constexpr std::size_t kMaxMetadataEntries = 256;
 inline constexpr std::size_t kMaxExtensions = 64;
 inline constexpr std::size_t kMaxImageBytes = 512;
+inline constexpr std::size_t kMaxImageAuthBytes = 16 * 1024;
 
 // What holds when the request does not say, and what the operator lets it say.
 struct CreateDefaults {

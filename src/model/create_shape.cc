@@ -70,9 +70,9 @@ Result<> read_image(const json::object& body, CreateShape& shape) {
   TRY(shape.image, required_string(*image, "uri", "image.uri"));
   TRY(const auto* auth, object_member(*image, "auth"));
   if (auth == nullptr) return Ok{};
-  for (std::string_view name : {"username", "password"}) {
-    if (auto text = string_member(*auth, name, cat("image.auth.", name)); !text) return std::move(text).error();
-  }
+  TRY(auto username, string_member(*auth, "username", "image.auth.username"));
+  TRY(auto password, string_member(*auth, "password", "image.auth.password"));
+  shape.image_auth = {username.value_or(""), password.value_or("")};
   return Ok{};
 }
 

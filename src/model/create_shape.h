@@ -14,7 +14,8 @@
 namespace osb {
 
 struct CreateShape {
-  std::optional<std::string> image;        // image.uri, not blank
+  std::optional<std::string> image;  // image.uri, not blank
+  ImageAuth image_auth;
   std::optional<std::string> snapshot_id;  // not blank
   std::optional<std::pair<std::string, std::string>> platform;
   std::optional<std::int64_t> timeout;  // at least the minimum

@@ -16,9 +16,17 @@ namespace osb {
 
 using StringMap = std::map<std::string, std::string, std::less<>>;
 
+// For the registry the image comes from. In memory only, and only until the pull has it: never stored, logged or shown.
+struct ImageAuth {
+  std::string username;
+  std::string password;
+};
+
 struct SandboxSpec {
-  std::string image;                    // reference as given: "host", "debian:12", "sha256:..."; "" = made from a snapshot
-  std::string snapshot_id;              // "" = made from an image
+  std::string image;              // reference as given: "host", "debian:12", "sha256:..."; "" = made from a snapshot
+  std::string snapshot_id;        // "" = made from an image
+  std::string image_digest = {};  // what it stood for when the sandbox was made; set by lifecycle
+  ImageAuth image_auth = {};
   std::vector<std::string> entrypoint;  // effective list (a single string with spaces is already split)
   StringMap env;
   StringMap metadata;

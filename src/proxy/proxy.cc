@@ -23,6 +23,14 @@ http::Response no_answer(std::uint16_t port) {
       502, cat(R"({"code":"GENERAL::UNKNOWN_ERROR","message":"Nothing answers on port )", port, R"( of this sandbox."})"));
 }
 
+// Clients ask again until it is there; a conflict would end their patience.
+http::Response not_ready(const Sandbox& sandbox) {
+  auto response = http::Response::json(
+      503, cat(R"({"code":"SANDBOX::NOT_READY","message":"Sandbox )", sandbox.id.text(), R"( is pending: its image is being pulled."})"));
+  response.headers.add("Retry-After", "1");
+  return response;
+}
+
 Error unknown_sandbox(std::string_view id) {
   return Error(Errc::not_found, cat("Sandbox ", id.substr(0, 64), " not found.")).with_code("DOCKER::SANDBOX_NOT_FOUND");
 }
@@ -90,6 +98,7 @@ Task<Result<>> Proxy::serve(http::Request& request, http::Responder& responder, 
               std::move(caller),
               wants_upgrade(request.headers)};
   if (auto refusal = check_tokens(visit)) co_return co_await answer(responder, std::move(*refusal));
+  if (visit.sandbox.status.state == State::pending) co_return co_await answer(responder, not_ready(visit.sandbox));
   if (auto running = require_running(visit.sandbox); !running) co_return std::move(running).error();
   note_access(visit.sandbox, visit.caller);
   if (port == kEgressPort) co_return co_await answer_egress(visit);

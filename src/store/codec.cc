@@ -179,6 +179,7 @@ class Sum {
 std::string write_spec(const SandboxSpec& spec) {
   std::string out = R"({"image":)";
   append_json_string(out, spec.image);
+  if (!spec.image_digest.empty()) out += cat(R"(,"image_digest":)", json_string(spec.image_digest));
   out += R"(,"entrypoint":)";
   append_json_list(out, spec.entrypoint);
   out += R"(,"env":)";
@@ -206,6 +207,7 @@ Result<SandboxSpec> read_spec(std::string_view text) {
   TRY(auto in, parse_json_object(text, kSpecLimits));
   SandboxSpec spec;
   CHECK_OK(take_text(in, "image", spec.image));
+  CHECK_OK(take_text(in, "image_digest", spec.image_digest));
   if (const auto* entrypoint = in.if_contains("entrypoint")) CHECK_OK(take_list(*entrypoint, "entrypoint", spec.entrypoint));
   CHECK_OK(take_map(in, "env", spec.env));
   CHECK_OK(take_map(in, "metadata", spec.metadata));

@@ -88,14 +88,19 @@ Result<> flush(int fd) {
   return Ok{};
 }
 
-Result<bool> lock_exclusive(int fd, LockWait wait) {
+namespace {
+Result<bool> lock(int fd, int how, LockWait wait) {
   int rc = -1;
   do {
-    rc = ::flock(fd, LOCK_EX | (wait == LockWait::no ? LOCK_NB : 0));
+    rc = ::flock(fd, how | (wait == LockWait::no ? LOCK_NB : 0));
   } while (rc < 0 && errno == EINTR);
   if (rc == 0) return true;
   if (errno == EWOULDBLOCK) return false;
   return failed("flock");
 }
+}  // namespace
+
+Result<bool> lock_exclusive(int fd, LockWait wait) { return lock(fd, LOCK_EX, wait); }
+Result<bool> lock_shared(int fd, LockWait wait) { return lock(fd, LOCK_SH, wait); }
 
 }  // namespace osb::sys::fs

@@ -28,5 +28,6 @@ enum class LockWait { yes, no };
 // An exclusive flock(2) on the open file behind `fd`, held until its last descriptor is closed.
 // False when another holds it and we do not wait.
 Result<bool> lock_exclusive(int fd, LockWait wait);
+Result<bool> lock_shared(int fd, LockWait wait);
 
 }  // namespace osb::sys::fs

@@ -30,7 +30,12 @@ Task<Result<>> proxy_request(Context& context, Call call, http::Responder& respo
 // images.cc
 Reply list_images(Context& context, Call call);
 Reply delete_image(Context& context, Call call);
+Reply get_image(Context& context, Call call);
+Reply prune_images(Context& context, Call call);
 Task<Result<>> import_image(Context& context, Call call, http::Responder& responder);
+
+// image_pull.cc
+Task<Result<>> pull_image(Context& context, Call call, http::Responder& responder);
 
 // about.cc
 Reply health(Context& context, Call call);

@@ -85,6 +85,17 @@ http::Headers line_headers() {
   return headers;
 }
 
+Result<std::string> image_name(const Call& call) {
+  auto name = http::percent_decode(call.param("name"), false);
+  if (name && !name->empty()) return *std::move(name);
+  return Error(Errc::not_found, "There is no image of that name.").with_code("SANDBOX::IMAGE_NOT_FOUND");
+}
+
+Result<> require_sees_all(const Call& call) {
+  if (call.caller.sees_all) return Ok{};
+  return Error(Errc::permission_denied, "Images are shared; only a key that sees all sandboxes may do this.");
+}
+
 }  // namespace
 
 Reply list_images(Context& context, Call) {
@@ -98,17 +109,36 @@ Reply list_images(Context& context, Call) {
   co_return http::Response::json(200, std::move(text).done());
 }
 
+Reply get_image(Context& context, Call call) {
+  CO_TRY(auto name, image_name(call));
+  auto image = context.images.resolve(name);
+  if (!image) co_return coded(std::move(image).error());
+  co_return http::Response::json(200, image_details_json(*image, context.lifecycle.image_in_use(*image)));
+}
+
 Reply delete_image(Context& context, Call call) {
-  if (!call.caller.sees_all)
-    co_return Error(Errc::permission_denied, "Images are shared; only a key that sees all sandboxes may remove one.");
-  auto name = http::percent_decode(call.param("name"), false);
-  if (!name || name->empty()) co_return Error(Errc::not_found, "There is no image of that name.").with_code("SANDBOX::IMAGE_NOT_FOUND");
-  auto in_use = [&context](const image::Image& image) {
-    return context.lifecycle.image_in_use(image.digest) || context.lifecycle.image_in_use(image.name);
-  };
-  auto removed = context.images.remove(*name, in_use);
+  CO_TRY([[maybe_unused]] auto allowed, require_sees_all(call));
+  CO_TRY(auto name, image_name(call));
+  auto removed = co_await context.lifecycle.remove_image(std::move(name), std::move(call.caller));
   if (!removed) co_return coded(std::move(removed).error());
   co_return http::Response::empty(204);
+}
+
+Reply prune_images(Context& context, Call call) {
+  CO_TRY([[maybe_unused]] auto allowed, require_sees_all(call));
+  bool all = false;
+  if (!call.body.empty()) {
+    CO_TRY(auto object, parse_json_object(call.body));
+    const auto* value = object.if_contains("all");
+    if (value != nullptr && !value->is_bool()) co_return Error(Errc::malformed, "all must be true or false.").at("all");
+    all = value != nullptr && value->get_bool();
+  }
+  CO_TRY(auto pruned, co_await context.lifecycle.prune_images(all, std::move(call.caller)));
+  ObjectText text;
+  auto& names = text.key("removed");
+  append_json_list(names, pruned.names);
+  text.add("freedBytes", pruned.freed_bytes);
+  co_return http::Response::json(200, std::move(text).done());
 }
 
 // A failure within the first moments is an ordinary error; a longer import reports as it goes, one JSON object a line,
@@ -131,6 +161,7 @@ Task<Result<>> import_image(Context& context, Call call, http::Responder& respon
     if (sent) sent = co_await responder.chunk(line);
     co_await wait_a_while(*import);
   }
+  if (*import->result) context.lifecycle.image_added();
   auto line = last_line(*import->result);
   if (sent) sent = co_await responder.chunk(line);
   if (sent) sent = co_await responder.end();

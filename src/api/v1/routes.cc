@@ -32,6 +32,9 @@ constexpr std::array kRoutes = std::to_array<RouteSpec>({
 
     {"GET", "/images", kV1, kKey, kIgnored, "List images", list_images},
     {"POST", "/images/import", kV1, Access::local, Body::streamed, "Import an image from a file of this machine", nullptr, import_image},
+    {"POST", "/images/pull", kV1, kKey, Body::streamed, "Pull an image from a registry", nullptr, pull_image},
+    {"POST", "/images/prune", kV1, kKey, kJson, "Remove images that nothing needs", prune_images},
+    {"GET", "/images/{name*}", kV1, kKey, kIgnored, "Read one image", get_image},
     {"DELETE", "/images/{name*}", kV1, kKey, kIgnored, "Remove an image", delete_image},
 
     {"GET", "/volumes", kV1, kKey, kIgnored, "List named volumes", list_volumes},
