@@ -244,9 +244,9 @@ def test_new_files_belong_to_the_payload(files):
 
 
 def test_watch_tells_what_happens(files):
-    files.run("mkdir -p /tmp/w/sub && touch /tmp/w/sub/old")
+    files.run("mkdir -p /tmp/seen/sub && touch /tmp/seen/sub/old")
     connection = files.daemon.connection(timeout=20)
-    connection.request("GET", f"/sandboxes/{files.sandbox}/proxy/{EXECD_PORT}/osb/v1/files/watch?path=/tmp/w&recursive=true", headers=files.token)
+    connection.request("GET", f"/sandboxes/{files.sandbox}/proxy/{EXECD_PORT}/osb/v1/files/watch?path=/tmp/seen&recursive=true", headers=files.token)
     stream = connection.getresponse()
     assert stream.status == 200
 
@@ -267,17 +267,17 @@ def test_watch_tells_what_happens(files):
             if (event["type"], event["path"]) == (kind, path):
                 return
 
-    files.run("echo x > /tmp/w/sub/new; mv /tmp/w/sub/new /tmp/w/moved; chmod 600 /tmp/w/moved; rm /tmp/w/moved; mkdir /tmp/w/fresh")
-    until("created", "/tmp/w/fresh")
-    files.run("echo y > /tmp/w/fresh/f")
-    until("created", "/tmp/w/fresh/f")
-    files.run("rm -r /tmp/w")
+    files.run("echo x > /tmp/seen/sub/new; mv /tmp/seen/sub/new /tmp/seen/moved; chmod 600 /tmp/seen/moved; rm /tmp/seen/moved; mkdir /tmp/seen/fresh")
+    until("created", "/tmp/seen/fresh")
+    files.run("echo y > /tmp/seen/fresh/f")
+    until("created", "/tmp/seen/fresh/f")
+    files.run("rm -r /tmp/seen")
     until("nothing", "more")
     kinds = [(event["type"], event["path"]) for event in told]
-    for expected in (("created", "/tmp/w/sub/new"), ("modified", "/tmp/w/sub/new"), ("moved", "/tmp/w/moved"), ("attrib", "/tmp/w/moved"), ("deleted", "/tmp/w/moved"),
-                     ("created", "/tmp/w/fresh"), ("created", "/tmp/w/fresh/f"), ("deleted", "/tmp/w")):
+    for expected in (("created", "/tmp/seen/sub/new"), ("modified", "/tmp/seen/sub/new"), ("moved", "/tmp/seen/moved"), ("attrib", "/tmp/seen/moved"), ("deleted", "/tmp/seen/moved"),
+                     ("created", "/tmp/seen/fresh"), ("created", "/tmp/seen/fresh/f"), ("deleted", "/tmp/seen")):
         assert expected in kinds, (expected, kinds)
-    assert [event["from"] for event in told if event["type"] == "moved"] == ["/tmp/w/sub/new"]
+    assert [event["from"] for event in told if event["type"] == "moved"] == ["/tmp/seen/sub/new"]
     assert [event["seq"] for event in told] == list(range(1, len(told) + 1)), "numbered without a gap; the stream ends with what it watched"
     assert files.ask("GET", "/osb/v1/files/watch?path=/none").status == 404
     connection.close()
