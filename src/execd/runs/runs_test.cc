@@ -57,6 +57,46 @@ TEST(EventLog, NeverDropsWhatTheProtectedReaderHasNotGot) {
   EXPECT_EQ(log.read(at, out, 1000), 200u) << "all gone, all told";
 }
 
+TEST(RunsTable, OldEndedRunsGiveTheirMemoryToNewOnes) {
+  asio::io_context io;
+  OutputBudget budget;
+  runs::Runs table(io.get_executor(), budget);
+  std::string big = cat(std::string(99'998, 'x'), "\n\n");
+  std::vector<std::shared_ptr<runs::Run>> made;
+  std::size_t all = 0;
+  for (int i = 0; i < 20; ++i) {
+    auto& run = made.emplace_back(table.add());
+    for (int n = 0; n < 12; ++n) {
+      run->next_seq();
+      run->keep(big);
+    }
+    if (i != 1) run->finish({});
+  }
+  for (const auto& run : made) all += run->log().memory();
+  EXPECT_LE(all, OutputBudget::kAllBytes);
+  EXPECT_EQ(made.front()->log().memory(), 0u) << "the oldest gave way";
+  EXPECT_GT(made[1]->log().memory(), 500'000u) << "one that runs does not";
+  EXPECT_GT(made.back()->log().memory(), 500'000u);
+  EXPECT_EQ(table.find(made.front()->id()), made.front()) << "it is still known";
+  runs::Reader reader(made.front(), 0);
+  std::string out;
+  EXPECT_TRUE(reader.take(out));
+  EXPECT_NE(out.find("\"missed\":12"), std::string::npos) << out;
+}
+
+TEST(RunsTable, OnlyTheLastRunsAreRemembered) {
+  asio::io_context io;
+  OutputBudget budget;
+  runs::Runs table(io.get_executor(), budget);
+  auto running = table.add({.text = "key", .request = 1});
+  for (std::size_t i = 0; i < runs::Runs::kMaxEnded + 50; ++i) table.add()->finish("x");
+  table.add();
+  EXPECT_LE(table.size(), runs::Runs::kMaxEnded + 2);
+  auto found = table.find(runs::Key{.text = "key", .request = 1});
+  ASSERT_TRUE(found);
+  EXPECT_EQ(*found, running) << "one that runs is never forgotten";
+}
+
 class RunsTest : public DaemonTest {
  protected:
   void SetUp() override {
