@@ -119,10 +119,10 @@ void CommandRecord::finish(int http_status) {
   if (!watch_) return;
   const auto& end = watch_->end();
   bool refused = http_status >= 400;
-  audit::Event event{std::string(end_), id_, end ? "ok" : refused ? "refused" : "unknown", {}};
+  audit::Event event{std::string(end_), id_, refused ? "refused" : end ? "ok" : "unknown", {}};
   if (end && !end->exit_code.empty()) event.detail.emplace_back("exit_code", end->exit_code);
   if (end && !end->cause.empty()) event.detail.emplace_back("cause", end->cause);
-  if (!end) event.detail.emplace_back("http_status", cat(http_status));
+  if (!end || refused) event.detail.emplace_back("http_status", cat(http_status));
   event.detail.emplace_back("duration_ms", cat((boot_now_nanos() - started_nanos_) / 1'000'000));
   if (auto done = log_->record(caller_, event); !done)
     log::error("command end not recorded", {{"sandbox", id_}, {"error", done.error().what()}});
