@@ -55,6 +55,7 @@ class Ours {
     try {
       http_.call("DELETE", "/v1/sandboxes/" + running_, key_, "");
       if (!roomy_.empty()) http_.call("DELETE", "/v1/sandboxes/" + roomy_, key_, "");
+      if (!coder_.empty()) http_.call("DELETE", "/v1/sandboxes/" + coder_, key_, "");
     } catch (const std::exception&) {
     }
     ::kill(pid_, SIGTERM);
@@ -89,6 +90,25 @@ class Ours {
   // What people type: the system's own echo, and a command that needs a shell.
   double exec_plain() { return exec(running_, token_, R"({"command":"echo hello"})"); }
   double exec_shell() { return exec(running_, token_, R"({"command":"echo hello; true"})"); }
+  // The usual case: somebody asks for a context while one kernel more than needed is ready. The pause is not counted.
+  double python_context() {
+    make_coder();
+    ::usleep(400'000);
+    return context_once();
+  }
+  // Asked for again at once: forked and set up on request.
+  double python_context_forked() {
+    make_coder();
+    context_once();
+    return context_once();
+  }
+  double python_code() {
+    make_coder();
+    auto at = Clock::now();
+    Reply reply = http_.call("POST", door_path(coder_) + "/code", coder_token_, R"({"code":"1 + 1","context":{"language":"python"}})");
+    if (reply.body.find("\"text\":\"2\"") == std::string::npos) throw std::runtime_error("code failed: " + reply.body.substr(0, 200));
+    return micros_since(at);
+  }
   double stream_running() { return stream(running_, token_); }
 
   // In a sandbox with room for it, made when first asked for.
@@ -153,11 +173,27 @@ class Ours {
     }
   }
 
+  double context_once() {
+    auto at = Clock::now();
+    Reply reply = http_.call("POST", door_path(coder_) + "/code/context", coder_token_, R"({"language":"python"})");
+    if (reply.status != 200) throw std::runtime_error("no context: " + reply.body.substr(0, 200));
+    double took = micros_since(at);
+    http_.call("DELETE", door_path(coder_) + "/code/contexts/" + json_text(reply.body, "id"), coder_token_, "");
+    return took;
+  }
+  void make_coder() {
+    if (!coder_.empty()) return;
+    coder_ = create();
+    coder_token_ = door(coder_);
+    context_once();
+  }
+
   fs::path program_, work_;
   std::uint16_t port_;
   Http http_;
   std::string instance_, key_, running_, token_, roomy_;
   std::unique_ptr<Transfer> transfer_;
+  std::string coder_, coder_token_;  // a sandbox with a Python kernel
   pid_t pid_ = -1;
 };
 
@@ -275,7 +311,7 @@ class Bench {
 
  private:
   void list_rows() {
-    rows_.reserve(24);
+    rows_.reserve(32);
     add("floor: busybox echo", [] { return time_hello({"/bin/busybox", "echo", "hello"}); });
     add("bash -c 'echo hello', bare", [] { return time_hello({"bash", "-c", "echo hello"}); });
     add("REST create+exec+delete", [this] { return life(); });
@@ -284,6 +320,9 @@ class Bench {
     add("  'echo hello', no shell needed", [this] { return ours_.exec_plain(); });
     add("  'echo hello; true', with bash", [this] { return ours_.exec_shell(); });
     add("  exec stream on a new connection", [this] { return ours_.stream_running(); });
+    add("python context, a kernel is ready", [this] { return ours_.python_context(); }, 10);
+    add("  forked on request", [this] { return ours_.python_context_forked(); }, 10);
+    add("  1 + 1 in a context", [this] { return ours_.python_code(); }, 10);
     std::string program = ours_.program().string();
     add("opensandbox run (daemon running)", [=] { return time_hello({program, "run", "--", "/bin/busybox", "echo", "hello"}); }, 2);
     add(

@@ -4,6 +4,7 @@
 
 #include "base/clock.h"
 #include "base/log.h"
+#include "base/sha256.h"
 #include "base/text.h"
 #include "model/json.h"
 #include "proxy/tokens.h"
@@ -15,7 +16,15 @@ using Detail = std::vector<std::pair<std::string, std::string>>;
 
 void add_text(Detail& detail, std::string_view name, std::string_view text) {
   detail.emplace_back(name, text.substr(0, kAuditedText));
-  if (text.size() > kAuditedText) detail.emplace_back("bytes", cat(text.size()));
+  if (text.size() <= kAuditedText) return;
+  // The rest is not kept, but whoever has the text can show that it was this one.
+  detail.emplace_back("bytes", cat(text.size()));
+  detail.emplace_back("sha256", sha256_hex(text));
+}
+
+void add_member(Detail& detail, const boost::json::object& from, std::string_view name, std::string_view as) {
+  const auto* value = from.if_contains(name);
+  if (value && value->is_string()) detail.emplace_back(as, std::string_view(value->get_string()).substr(0, 128));
 }
 
 // What will run: the shell text, the argument list, or the code.
@@ -46,6 +55,10 @@ Detail describe(std::string_view target, std::string_view body) {
   if (!object) return detail;
   if (const auto* cwd = object->if_contains("cwd"); cwd && cwd->is_string())
     detail.emplace_back("cwd", std::string_view(cwd->get_string()).substr(0, 1024));
+  if (const auto* context = object->if_contains("context"); context && context->is_object()) {
+    add_member(detail, context->get_object(), "language", "language");
+    add_member(detail, context->get_object(), "id", "context");
+  }
   if (const auto* background = object->if_contains("background"); background && background->is_bool() && background->get_bool())
     detail.emplace_back("background", "true");
   if (object->contains("tty")) detail.emplace_back("tty", "true");

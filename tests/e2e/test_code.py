@@ -110,6 +110,21 @@ def test_code_without_language_is_a_command(box):
     assert output(events) == "42" and events[-1]["error"]["evalue"] == "3"
 
 
+def test_bash_without_a_kernel_is_a_shell_that_remembers(box):
+    made = box.ask("POST", "/code/context", {"language": "bash", "cwd": "/usr"}).json()
+    assert made["language"] == "bash" and [item["id"] for item in box.ask("GET", "/code/contexts?language=bash").json()] == [made["id"]]
+    events = box.run("x=17; f() { echo \"$x in $PWD\"; }; echo $((8 + 9))", made["id"])
+    assert events[0]["text"] == made["id"] and output(events) == "17" and events[-1]["type"] == "execution_complete"
+    assert output(box.run("f", made["id"])) == "17 in /usr"
+    ends = []
+    running = threading.Thread(target=lambda: ends.append(box.run("sleep 60", made["id"])[-1]))
+    running.start()
+    wait_until(lambda: box.ask("DELETE", f"/code?id={made['id']}").status == 200, 20, "something runs to be interrupted")
+    running.join(30)
+    assert ends[0]["type"] == "error" and output(box.run("f", made["id"])) == "17 in /usr"
+    assert box.ask("DELETE", "/code/contexts?language=bash").status == 200 and box.ask("GET", "/code/contexts?language=bash").json() == []
+
+
 def test_input_is_refused_at_once_and_the_context_goes_on(box):
     context = box.context()
     assert box.run("input('name? ')", context)[-1]["error"]["ename"] == "StdinNotImplementedError"

@@ -5,6 +5,7 @@
 #include "base/id.h"
 #include "base/text.h"
 #include "execd/sandbox.h"
+#include "execd/shell/session.h"
 
 namespace osb::execd {
 namespace {
@@ -30,6 +31,8 @@ bool wants(std::string_view list, std::string_view word) {
 Context::Context(Executor executor, std::string the_language, std::string directory)
     : id(random_hex(16)), language(std::move(the_language)), cwd(std::move(directory)), turn_(executor) {}
 
+bool Context::full() const { return shell ? shell->full() : next_ - serving_ > kMaxWaiting; }
+
 Task<void> Context::wait_turn(std::uint64_t ticket) {
   while (!first(ticket)) co_await turn_.wait(Timer::time_point::max());
 }
@@ -46,10 +49,18 @@ Result<Kernelspec> Kernels::spec_for(std::string_view language) const {
 Result<std::shared_ptr<Context>> Kernels::add(std::string language, std::string cwd) {
   if (contexts_.size() >= kMaxContexts) return Error(Errc::exhausted, "there are 128 contexts; delete one first");
   auto spec = spec_for(language);
-  if (!spec) return std::move(spec).error();
+  if (!spec && language != "bash") return std::move(spec).error();
   auto context = std::make_shared<Context>(executor_, std::move(language), std::move(cwd));
+  if (!spec) CHECK_OK(give_shell(*context));
   contexts_.push_back(context);
   return context;
+}
+
+Result<> Kernels::give_shell(Context& context) {
+  const Setup& setup = sandbox_.setup;
+  TRY(std::string path, context.cwd.empty() ? Result(setup.cwd) : expand_path(context.cwd, setup.env, setup.home, setup.cwd));
+  context.shell = std::make_shared<shell::Session>(sandbox_, context.id, std::move(path));
+  return context.shell->start_shell();
 }
 
 Task<Result<std::shared_ptr<Context>>> Kernels::create(std::string language, std::string cwd) {
@@ -87,11 +98,12 @@ std::vector<std::shared_ptr<Context>> Kernels::list(std::string_view language) c
 void Kernels::remove(Context& context) {
   context.removed = true;
   if (context.kernel) context.kernel->stop();
+  if (context.shell) context.shell->close();
   std::erase_if(contexts_, [&](const auto& other) { return other.get() == &context; });
 }
 
 Task<Result<>> Kernels::ensure_kernel(std::shared_ptr<Context> context) {
-  if (context->kernel && context->kernel->alive()) co_return Ok{};
+  if (context->shell || (context->kernel && context->kernel->alive())) co_return Ok{};
   if (context->kernel) context->kernel->stop();
   context->kernel.reset();
   CO_TRY(auto spec, spec_for(context->language));

@@ -15,6 +15,10 @@
 
 namespace osb::execd {
 
+namespace shell {
+class Session;
+}
+
 struct Context {
   Context(Executor executor, std::string the_language, std::string directory);
 
@@ -24,12 +28,12 @@ struct Context {
   bool is_default = false;  // shared by all who name only the language
   bool removed = false;
   std::shared_ptr<Kernel> kernel;
+  std::shared_ptr<shell::Session> shell;  // instead of a kernel: bash where the image has no kernel for it
 
   // Runs take their turn in the order they came. `first` when nobody is before them.
   static constexpr std::size_t kMaxWaiting = 16;
-  bool full() const { return next_ - serving_ > kMaxWaiting; }
+  bool full() const;
   bool first(std::uint64_t ticket) const { return ticket == serving_; }
-  bool busy() const { return next_ != serving_; }
   std::uint64_t draw() { return next_++; }
   Task<void> wait_turn(std::uint64_t ticket);
   void leave();
@@ -65,6 +69,7 @@ class Kernels {
 
  private:
   Result<std::shared_ptr<Context>> add(std::string language, std::string cwd);
+  Result<> give_shell(Context& context);
   Result<Kernelspec> spec_for(std::string_view language) const;
   Task<Result<std::shared_ptr<Kernel>>> start_kernel(Kernelspec spec, std::string language, std::string cwd);
   Task<std::shared_ptr<Kernel>> take_spare(Kernelspec spec, std::string cwd);

@@ -65,7 +65,7 @@ std::size_t whole_characters(std::string_view text, std::size_t limit) {
   std::size_t end = limit;
   // At most three bytes back to the start of a character; bytes that are no UTF-8 are cut anywhere.
   for (int i = 0; i < 3 && end > 0 && (text[end] & 0xC0) == 0x80; ++i) --end;
-  return (text[end] & 0xC0) == 0x80 ? limit : end;
+  return end == 0 || (text[end] & 0xC0) == 0x80 ? limit : end;
 }
 
 std::string output_members(std::string_view type, std::string_view text) {

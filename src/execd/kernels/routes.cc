@@ -8,6 +8,7 @@
 #include "execd/replies.h"
 #include "execd/run_request.h"
 #include "execd/runs/follow.h"
+#include "execd/shell/session.h"
 
 namespace osb::execd {
 namespace {
@@ -15,6 +16,9 @@ namespace {
 using http::Request;
 using http::Responder;
 using Params = http::Router::Params;
+
+constexpr auto kShellGrace = std::chrono::seconds(3);
+constexpr auto kShellPatience = std::chrono::seconds(10);
 
 // The events of a code run, numbered and kept.
 class KeptEvents final : public CodeEvents {
@@ -96,6 +100,10 @@ Task<void> run_in(Sandbox& sandbox, std::shared_ptr<Context> context, std::strin
     co_return co_await reply_error(responder, 409, "RUNTIME_ERROR",
                                    "session is busy: one run is under way and 16 more wait in this context");
   auto run = sandbox.runs.add(std::move(key));
+  if (context->shell) {
+    context->shell->submit({std::move(code), {}, {}}, run);
+    co_return void(co_await runs::follow(std::move(run), responder));
+  }
   std::string first;
   events::append_init(first, run->next_seq(), context->id, run->id());
   run->keep(first);
@@ -174,6 +182,10 @@ Task<void> interrupt_context(std::shared_ptr<Context> context, Responder& respon
   auto kernel = context->kernel;
   bool done = false;
   if (kernel) done = co_await kernel->interrupt();
+  if (auto run = context->shell ? context->shell->current() : nullptr) {
+    context->shell->stop(run, shell::Stop::interrupted, kShellGrace);
+    done = co_await run->wait_end(kShellPatience);
+  }
   if (!done) co_return co_await reply_error(responder, 500, "RUNTIME_ERROR", "no code runs in this context");
   co_await reply_empty(responder);
 }

@@ -33,6 +33,7 @@ class Session : public std::enable_shared_from_this<Session> {
   // Takes its place in the queue; its events go to `record`, whoever reads them.
   std::shared_ptr<ShellRun> submit(ShellRequest asked, std::shared_ptr<runs::Run> record);
   std::shared_ptr<ShellRun> find(std::string_view run_id) const;
+  std::shared_ptr<ShellRun> current() const { return queue_.empty() ? nullptr : queue_.front(); }
   // An interrupt first, which the shell survives; a command that does not heed it takes the shell with it after `grace`.
   void stop(const std::shared_ptr<ShellRun>& run, Stop why, std::chrono::milliseconds grace);
   // Ends the shell, everything it started, and every run.
