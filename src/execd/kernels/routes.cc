@@ -99,6 +99,8 @@ Task<void> run_in(Sandbox& sandbox, std::shared_ptr<Context> context, std::strin
   if (context->full())
     co_return co_await reply_error(responder, 409, "RUNTIME_ERROR",
                                    "session is busy: one run is under way and 16 more wait in this context");
+  if (context->shell && code.find('\0') != std::string::npos)
+    co_return co_await reply_error(responder, 400, "INVALID_REQUEST_BODY", "\"code\" for bash contains a zero byte");
   auto run = sandbox.runs.add(std::move(key));
   if (context->shell) {
     context->shell->submit({std::move(code), {}, {}}, run);

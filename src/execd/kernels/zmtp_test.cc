@@ -6,6 +6,7 @@
 #include <sys/un.h>
 #include <unistd.h>
 
+#include <boost/asio/co_spawn.hpp>
 #include <thread>
 
 #include "base/fd.h"
