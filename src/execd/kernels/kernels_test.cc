@@ -70,7 +70,6 @@ TEST(Kernelspecs, AreFoundByTheNamesClientsUse) {
   ASSERT_FALSE(java);
   EXPECT_NE(java.error().what().find("install"), std::string::npos);
   EXPECT_FALSE(find("../kernels"));
-  Env only{{"JUPYTER_PATH", base}, {"JUPYTER_DATA_DIR", "/nowhere"}};
   auto python =
       parse_kernelspec("x", R"({"argv":["/opt/python3","-m","ipykernel_launcher","-f","{connection_file}"],"language":"python"})");
   ASSERT_TRUE(python);
