@@ -4,6 +4,7 @@
 
 #include <cstdio>
 
+#include "base/civil_time.h"
 #include "base/text.h"
 
 namespace osb {
@@ -80,12 +81,10 @@ std::int64_t wall_now_millis() { return nanos_of(CLOCK_REALTIME) / 1'000'000; }
 std::int64_t boot_now_nanos() { return nanos_of(CLOCK_BOOTTIME); }
 
 std::string format_rfc3339(WallTime t) {
-  time_t seconds = static_cast<time_t>(t.micros / 1'000'000);
-  tm parts{};
-  ::gmtime_r(&seconds, &parts);
+  auto at = civil_time(t.micros / 1'000'000);
   char out[48];
-  int n = std::snprintf(out, sizeof out, "%04d-%02d-%02dT%02d:%02d:%02d.%06dZ", parts.tm_year + 1900, parts.tm_mon + 1, parts.tm_mday,
-                        parts.tm_hour, parts.tm_min, parts.tm_sec, static_cast<int>(t.micros % 1'000'000));
+  int n = std::snprintf(out, sizeof out, "%04d-%02d-%02dT%02d:%02d:%02d.%06dZ", static_cast<int>(at.year), at.month, at.day, at.hour,
+                        at.minute, at.second, static_cast<int>(t.micros % 1'000'000));
   return {out, static_cast<std::size_t>(n)};
 }
 

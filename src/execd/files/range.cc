@@ -1,8 +1,8 @@
 #include "execd/files/range.h"
 
 #include <stdio.h>
-#include <time.h>
 
+#include "base/civil_time.h"
 #include "base/text.h"
 
 namespace osb::execd::files {
@@ -49,12 +49,11 @@ std::string etag_of(const struct stat& info) {
 std::string http_date(std::int64_t seconds) {
   static constexpr const char* kDays[] = {"Sun", "Mon", "Tue", "Wed", "Thu", "Fri", "Sat"};
   static constexpr const char* kMonths[] = {"Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec"};
-  struct tm at{};
-  time_t when = seconds;
-  if (::gmtime_r(&when, &at) == nullptr || at.tm_year > 8099) return "Thu, 01 Jan 1970 00:00:00 GMT";
+  auto at = civil_time(seconds);
+  if (at.year < 0 || at.year > 9999) return "Thu, 01 Jan 1970 00:00:00 GMT";
   char text[64];
-  ::snprintf(text, sizeof text, "%s, %02d %s %04d %02d:%02d:%02d GMT", kDays[at.tm_wday], at.tm_mday, kMonths[at.tm_mon], at.tm_year + 1900,
-             at.tm_hour, at.tm_min, at.tm_sec);
+  ::snprintf(text, sizeof text, "%s, %02d %s %04d %02d:%02d:%02d GMT", kDays[at.weekday], at.day, kMonths[at.month - 1],
+             static_cast<int>(at.year), at.hour, at.minute, at.second);
   return text;
 }
 
