@@ -80,7 +80,7 @@ std::string help_overview() {
       "\nUsage: opensandbox COMMAND [options]\n";
   for (const Section& section : kSections) {
     out += cat("\n", section.title, ":\n");
-    for (const CommandSpec* command : section.rows) append_pair(out, command->name, command->summary, 16);
+    for (const CommandSpec* command : section.rows) append_pair(out, command->name, command->summary, 18);
   }
   out +=
       "\nStart here:\n"
