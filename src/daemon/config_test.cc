@@ -145,8 +145,13 @@ TEST_F(ConfigTest, FlagWinsOverEnvironmentWinsOverFile) {
 
 TEST_F(ConfigTest, EveryScalarCanComeFromAllThreePlaces) {
   // Rows whose default is not a value one can write get one here.
-  const std::map<std::string_view, std::string> kValues{
-      {"server.max_sandbox_timeout_seconds", "7200"}, {"server.public_host", "h"}, {"auth.api_key_file", "/k"}, {"audit.directory", "/a"}};
+  const std::map<std::string_view, std::string> kValues{{"server.max_sandbox_timeout_seconds", "7200"},
+                                                        {"server.public_host", "h"},
+                                                        {"auth.api_key_file", "/k"},
+                                                        {"audit.directory", "/a"},
+                                                        {"images.default_registry", "registry.example"},
+                                                        {"images.ca_file", "/c"},
+                                                        {"images.max_bytes", "1048576"}};
   const Config defaults;
   std::set<std::string_view> flags, variables;
   for (const auto& option : options()) {
