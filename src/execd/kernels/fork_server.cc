@@ -1,5 +1,7 @@
 #include "execd/kernels/fork_server.h"
 
+#include <signal.h>
+
 #include <boost/asio/buffer.hpp>
 #include <boost/asio/write.hpp>
 
@@ -73,11 +75,13 @@ Task<void> ForkServer::listen(std::shared_ptr<Process> server) {
       if (server == server_) heard(std::string_view(said).substr(0, end));
       said.erase(0, end + 1);
     }
-    if (said.size() > kMaxLine) server->kill_all();
+    if (said.size() > kMaxLine) server->signal_group(SIGKILL);
     if (n == 0 && server->out().is_open()) co_await server->activity(Process::Clock::time_point::max());
   }
-  // Its pipe is closed by everybody: it is gone, or as good as gone.
-  if (server->running()) server->kill_all();
+  // Its pipe is closed by everybody: it is gone, or as good as gone. Only the server itself is ended: a process that dies
+  // closes its pipe while its kernels are still its children, and they are to go on.
+  bool ended = co_await server->wait_end(std::chrono::seconds(1));
+  if (!ended) server->signal_group(SIGKILL);
   if (server == server_) lost(*server);
 }
 
