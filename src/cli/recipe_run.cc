@@ -45,6 +45,7 @@ class Child {
  private:
   bool read_lines(const std::function<void(const RecipeLine&, bool)>& tell);  // false at the end of the output
   void take(std::string_view line, const std::function<void(const RecipeLine&, bool)>& tell);
+  bool has_ended() const;
   Result<RecipeLine> reap();
 
   pid_t pid_ = -1;
@@ -121,6 +122,8 @@ Result<RecipeLine> Child::follow(Signals& signals, const std::function<void(cons
     int ready = ::poll(fds, 2, kTick);
     if (ready < 0 && errno != EINTR) return Error::from_errno("poll", errno);
     if (ready == 0 && at_) tell(*at_, true);
+    // What the recipe started may hold its output open for longer than it lives itself.
+    if (passed_on_ != 0 && has_ended()) break;
     if (ready <= 0) continue;
     if (fds[1].revents != 0) {
       if (auto signal = signals.take()) {
@@ -131,6 +134,11 @@ Result<RecipeLine> Child::follow(Signals& signals, const std::function<void(cons
     if (fds[0].revents != 0) open = read_lines(tell);
   }
   return reap();
+}
+
+bool Child::has_ended() const {
+  siginfo_t info{};
+  return ::waitid(P_PID, static_cast<id_t>(pid_), &info, WEXITED | WNOHANG | WNOWAIT) == 0 && info.si_pid == pid_;
 }
 
 Result<RecipeLine> Child::reap() {

@@ -260,7 +260,9 @@ class FakeImages : public image::Store {
     return make(reference);
   }
   Result<> check_pullable(const std::string& reference) const override {
-    if (reference.find('/') == std::string::npos) return Error(Errc::not_found, "the name says no registry");
+    auto host = reference.substr(0, reference.find('/'));
+    bool names_one = host.size() < reference.size() && host.find_first_of(".:") != std::string::npos;
+    if (!names_one) return Error(Errc::not_found, "the name says no registry");
     return Ok{};
   }
   void set_registries(image::Registries) override {}

@@ -158,7 +158,8 @@ Task<Result<runtime::SnapshotFacts>> Snapshots::capture(std::string id, SandboxI
   std::shared_ptr<image::LayerDraft> draft = *std::move(begun);
   auto facts = co_await runtime_.snapshot(sandbox, draft->dir(), draft->name(), kLimits);
   if (!facts) {
-    co_await off_loop(workers_, [draft = std::move(draft)]() mutable { return discard(std::move(draft)); });
+    auto undo = [draft = std::move(draft)]() mutable { return discard(std::move(draft)); };
+    co_await off_loop(workers_, std::move(undo));
     co_return facts;
   }
   auto bytes = facts->bytes;
@@ -241,7 +242,8 @@ Result<> Snapshots::remove(const std::string& id, const Caller& caller) {
 
 // The layer first: a row without a layer can be deleted again, a layer without a row takes a restart.
 Task<void> Snapshots::erase(std::string id) {
-  auto removed = co_await off_loop(workers_, [&images = images_, id] { return images.remove_snapshot(id); });
+  auto remove = [&images = images_, id] { return images.remove_snapshot(id); };
+  auto removed = co_await off_loop(workers_, std::move(remove));
   if (!removed) co_return log::error("snapshot not removed", {{"snapshot", id}, {"error", removed.error().what()}});
   auto key = SnapshotId::parse(id);
   auto erased = store_.erase_snapshot(*key);

@@ -151,7 +151,8 @@ void Volumes::drop(const std::string& id) {
 }
 
 Task<void> Volumes::remove_image(std::string id) {
-  auto removed = co_await off_loop(workers_, [&runtime = runtime_, id] { return runtime.remove_volume(id); });
+  auto remove = [&runtime = runtime_, id] { return runtime.remove_volume(id); };
+  auto removed = co_await off_loop(workers_, std::move(remove));
   if (!removed) log::error("image of a volume stays", {{"volume", id}, {"error", removed.error().what()}});
 }
 

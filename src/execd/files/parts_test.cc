@@ -4,10 +4,10 @@
 #include "base/text.h"
 #include "execd/files/glob.h"
 #include "execd/files/info.h"
-#include "http/multipart.h"
 #include "execd/files/paths.h"
 #include "execd/files/range.h"
 #include "execd/files/replace.h"
+#include "http/multipart.h"
 
 namespace osb::execd::files {
 namespace {
