@@ -232,12 +232,19 @@ std::size_t memory_of(pid_t pid) {
 }
 
 TEST_F(TerminalTest, HoldsAMebibyteWhateverIsWritten) {
+  // What is freed under the address sanitizer stays in memory for a while, so it is not measured there.
+#if __has_feature(address_sanitizer)
+  constexpr std::size_t kMayGrow = std::size_t{1} << 30;
+#else
+  constexpr std::size_t kMayGrow = 8 * 1024 * 1024;
+#endif
+  auto before = memory_of(pid_);
   auto id = create(cat(R"({"command":"head -c 8000000 /dev/zero | tr '\\0' x; touch )", file("done"), R"(; sleep 100"})"));
   {
     attach(id, "?pty=0").word();
   }  // starts it and leaves
   ASSERT_TRUE(eventually([&] { return offset(id) == 8000000; }));
-  EXPECT_LT(memory_of(pid_), 24u * 1024 * 1024);
+  EXPECT_LT(memory_of(pid_), before + kMayGrow);
   auto ws = attach(id, "?takeover=1");
   EXPECT_EQ(ws.word(), connected(id, "pipe"));
   EXPECT_EQ(ws.output.size(), http::kWsMessageBytes - 9) << "one message of a mebibyte";
