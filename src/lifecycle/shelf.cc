@@ -4,7 +4,7 @@
 #include "base/log.h"
 #include "base/text.h"
 #include "image/reference.h"
-#include "lifecycle/offload.h"
+#include "lifecycle/off_loop.h"
 #include "lifecycle/service.h"
 #include "lifecycle/shield.h"
 
@@ -52,7 +52,7 @@ Task<Result<>> Service::remove_image_shielded(std::string reference, Caller call
   if (auto recorded = record(caller, "image.remove", image.name, {{"digest", image.digest}}); !recorded) co_return recorded;
   Doomed doomed(doomed_, {image.name});
   auto remove = [&images = images_, name = image.name] { return images.remove(name, {}); };
-  auto removed = co_await offload<Result<>>(pulls_.workers(), std::move(remove));
+  auto removed = co_await off_loop(pulls_.workers(), std::move(remove));
   if (!removed) note_failure(caller, "image.remove", image.name, removed.error());
   co_return removed;
 }
@@ -64,7 +64,7 @@ Task<Result<Pruned>> Service::prune_images(bool all, Caller caller) {
 
 Task<Result<Pruned>> Service::prune_shielded(bool all, Caller caller) {
   auto look = [&images = images_] { return images.by_last_use(); };
-  auto stored = co_await offload<std::vector<image::StoredImage>>(pulls_.workers(), look);
+  auto stored = co_await off_loop(pulls_.workers(), look);
   std::vector<image::Image> victims;
   for (auto& one : stored)
     if ((one.bare || all) && is_removable(one.image)) victims.push_back(std::move(one.image));
@@ -95,7 +95,7 @@ Task<std::uint64_t> Service::remove_all(std::vector<image::Image> victims) {
     auto after = images.stored_bytes();
     return before > after ? before - after : 0;
   };
-  auto freed = co_await offload<std::uint64_t>(pulls_.workers(), std::move(work));
+  auto freed = co_await off_loop(pulls_.workers(), std::move(work));
   co_return freed;
 }
 
@@ -108,7 +108,7 @@ Task<void> Service::collect_images() {
     return images.stored_bytes() > limit ? images.by_last_use() : std::vector<image::StoredImage>();
   };
   while (options_.max_image_bytes) {
-    auto stored = co_await offload<std::vector<image::StoredImage>>(pulls_.workers(), look);
+    auto stored = co_await off_loop(pulls_.workers(), look);
     auto victim = std::find_if(stored.begin(), stored.end(), [this](const auto& one) { return is_removable(one.image); });
     if (victim == stored.end()) break;
     note("image.collect", victim->image.name, {{"digest", victim->image.digest}});

@@ -13,7 +13,7 @@ from pathlib import Path
 
 FIRST_ID = 0x40000000  # sandboxes' host ids begin here
 IDS_PER_BLOCK = 64 * 65536
-CACHE = re.compile(r"/work/shapes/")  # what the launcher keeps of limits it has seen, bounded in number
+CACHE = re.compile(r"/shapes/")  # what the launcher keeps of limits it has seen, bounded in number
 KEPT = ("lock", "serve.pid", "launch.log")  # of an instance that may be started again
 CHURN = re.compile(r"\.db(-wal|-shm|-journal)?$|/audit/|\.log$")  # files that live as long as the daemon and change
 

@@ -67,13 +67,14 @@ Result<std::vector<std::size_t>> missing_layers(const Documents& documents, cons
 // Hands out one layer after the other; the first failure stops the others.
 class Crew {
  public:
-  Crew(Session& session, const Documents& documents, const PullPlace& place, int blobs, Progress& progress, std::vector<std::size_t> todo)
-      : session_(session), documents_(documents), place_(place), blobs_(blobs), progress_(progress), todo_(std::move(todo)) {}
+  Crew(Session& session, const Documents& documents, const PullPlace& place, int blobs, Progress& progress,
+       std::vector<std::size_t> missing)
+      : session_(session), documents_(documents), place_(place), blobs_(blobs), progress_(progress), missing_(std::move(missing)) {}
 
   Result<> run() {
     {
       std::vector<std::jthread> threads;
-      for (std::size_t i = 0; i < std::min(kAtOnce, todo_.size()); ++i) threads.emplace_back([this] { work(); });
+      for (std::size_t i = 0; i < std::min(kAtOnce, missing_.size()); ++i) threads.emplace_back([this] { work(); });
     }
     if (failure_) return *std::move(failure_);
     return Ok{};
@@ -81,8 +82,8 @@ class Crew {
 
  private:
   void work() {
-    for (std::size_t at = next_++; at < todo_.size() && !session_.stop().stop_requested(); at = next_++) {
-      std::size_t i = todo_[at];
+    for (std::size_t at = next_++; at < missing_.size() && !session_.stop().stop_requested(); at = next_++) {
+      std::size_t i = missing_[at];
       const Descriptor& layer = documents_.manifest.layers[i];
       progress_.set(i, LayerProgress::State::downloading);
       BlobRequest request{layer.hex, layer.size, [this, i](std::uint64_t bytes) { progress_.set_bytes(i, bytes); }};
@@ -105,7 +106,7 @@ class Crew {
   const PullPlace& place_;
   int blobs_;
   Progress& progress_;
-  std::vector<std::size_t> todo_;
+  std::vector<std::size_t> missing_;
   std::atomic<std::size_t> next_{0};
   std::mutex mutex_;
   std::optional<Error> failure_;
