@@ -1,0 +1,121 @@
+#include "lifecycle.h"
+
+#include <array>
+#include <cstdlib>
+#include <stdexcept>
+
+#include "interrupt.h"
+
+namespace bench {
+namespace {
+
+constexpr const char* kGroup = "lifecycle";
+
+// Enough of them, far enough apart, for a pool to see the demand and to have answered it.
+void prime(Client& client) {
+  for (int turn = 0; turn < 12; ++turn) {
+    client.whole_life();
+    pause_ms(15);
+  }
+  pause_ms(150);
+}
+
+}  // namespace
+
+void Lifecycle::add_rows() {
+  Rows& rows = context_.rows;
+  rows.add("floor", kFloorName, [] { return time_hello({"/bin/busybox", "echo", "hello"}); });
+  rows.add("floor", "bash -c 'echo hello', bare", [] { return time_hello({"bash", "-c", "echo hello"}); });
+  if (!context_.options.wants(kGroup)) return;
+  add_way("warm", "warm", kWarmYaml, false);
+  add_way("parts", "pooled parts", kPartsYaml, true);
+  add_way("cold", "fully cold", kColdYaml, false);
+  add_command_line();
+  add_sdks();
+}
+
+Daemon* Lifecycle::start(const std::string& name, const std::string& yaml, std::string& why) {
+  try {
+    auto daemon = std::make_unique<Daemon>(context_.build, context_.work, name, yaml);
+    daemon->start();
+    daemons_.push_back(std::move(daemon));
+    return daemons_.back().get();
+  } catch (const std::exception& error) {
+    why = error.what();
+    return nullptr;
+  }
+}
+
+void Lifecycle::add_way(const std::string& name, const std::string& label, const std::string& yaml, bool may_lack_keys) {
+  std::string why, note;
+  bool known = Daemon::accepts(context_.build, context_.work, yaml, &why);
+  if (!known && may_lack_keys) note = "default configuration: this build knows no pool keys";
+  Daemon* daemon = known || may_lack_keys ? start(name, known ? yaml : "", why) : nullptr;
+  if (!daemon) {
+    context_.rows.ours(kGroup, label + ": create+exec+delete, TCP").unusable = first_line(why);
+    return;
+  }
+  Client client(daemon->tcp());
+  prime(client);
+  add_rest(label, "TCP", daemon->tcp());
+  context_.rows.all()[context_.rows.all().size() - 5].note = note;
+  add_rest(label, "unix socket", daemon->by_socket());
+}
+
+void Lifecycle::add_rest(const std::string& label, const std::string& door, Server server) {
+  Client* client = clients_.emplace_back(std::make_unique<Client>(std::move(server))).get();
+  Row& whole = context_.rows.ours(kGroup, label + ": create+exec+delete, " + door);
+  std::array<Row*, 4> parts{};
+  const char* names[] = {"create", "endpoint lookup (not in the sum)", "exec", "delete"};
+  for (std::size_t index = 0; index < parts.size(); ++index)
+    parts[index] = &context_.rows.ours(kGroup, "  " + label + ", " + door + ": " + names[index]);
+  whole.once = [client, parts] {
+    Life life = client->whole_life();
+    double each[] = {life.create, life.endpoint, life.exec, life.remove};
+    for (std::size_t index = 0; index < parts.size(); ++index) parts[index]->samples.push_back(each[index]);
+    return life.counted();
+  };
+}
+
+void Lifecycle::add_command_line() {
+  std::string program = (context_.build / "opensandbox").string(), why;
+  Row& running = context_.rows.ours(kGroup, "opensandbox run, daemon running", nullptr, 2);
+  Daemon* daemon = start("default", "", why);
+  if (daemon) {
+    ::setenv("OPENSANDBOX_HOST", ("unix://" + daemon->socket()).c_str(), 1);
+    running.once = [=] { return time_hello({program, "run", "--", "/bin/busybox", "echo", "hello"}); };
+  } else {
+    running.unusable = why;
+  }
+  context_.rows.ours(
+      kGroup, "opensandbox run, with a daemon of its own",
+      [=] { return time_hello({"env", "-u", "OPENSANDBOX_HOST", program, "run", "--", "/bin/busybox", "echo", "hello"}); }, 10);
+}
+
+// The published SDKs where the test environment has them; each in a process of its own that takes a sample when asked.
+void Lifecycle::add_sdks() {
+  Row& python = context_.rows.ours(kGroup, "published Python SDK: create+run+kill", nullptr, 5);
+  Row& node = context_.rows.ours(kGroup, "published TypeScript SDK: create+run+kill", nullptr, 5);
+  context_.rows.ours(kGroup, "our own SDKs").unusable = "there are none yet";
+  fs::path build = context_.root / "build", here = context_.root / "bench/clients";
+  fs::path interpreter = build / "venv/bin/python", package = build / "node/node_modules/@alibaba-group/opensandbox/dist/index.js";
+  if (daemons_.empty() || daemons_.back()->instance().find("default") == std::string::npos) {
+    python.unusable = node.unusable = "the daemon with the default configuration does not start";
+    return;
+  }
+  Server server = daemons_.back()->tcp();
+  std::string key = server.key_header.substr(server.key_header.find(": ") + 2);
+  key.resize(key.size() - 2);
+  auto add = [&](Row& row, const fs::path& needed, const Words& words) {
+    if (!fs::exists(needed)) return void(row.unusable = "not installed (./dev test installs it)");
+    Helper* helper = helpers_.emplace_back(std::make_unique<Helper>(words)).get();
+    row.once = [helper] { return helper->sample(); };
+  };
+  bool has_sdk = fs::exists(interpreter) && capture({interpreter.string(), "-c", "import opensandbox"}, true).ok();
+  add(python, has_sdk ? interpreter : fs::path("/nonexistent"),
+      {interpreter.string(), (here / "python_sdk.py").string(), server.address.authority(), key});
+  add(node, package,
+      {(build / "venv/bin/node").string(), (here / "typescript_sdk.mjs").string(), package.string(), server.address.authority(), key});
+}
+
+}  // namespace bench

@@ -1,0 +1,159 @@
+#include "report.h"
+
+#include <cstdarg>
+#include <cstdio>
+
+#include "machine.h"
+
+namespace bench {
+namespace {
+
+const std::vector<std::string> kOrder = {"floor", "lifecycle", "exec", "peers", "throughput", "startup", "transfer", "density"};
+
+__attribute__((format(printf, 1, 2))) std::string print(const char* format, ...) {
+  char text[512];
+  va_list list;
+  va_start(list, format);
+  std::vsnprintf(text, sizeof text, format, list);
+  va_end(list);
+  return text;
+}
+
+std::string quoted(const std::string& text) {
+  std::string out = "\"";
+  for (char c : text) {
+    if (c == '"' || c == '\\') out += '\\';
+    if (static_cast<unsigned char>(c) >= 0x20) out += c;
+  }
+  return out + "\"";
+}
+
+std::string number(double value) { return std::isfinite(value) ? print("%.6g", value) : "null"; }
+
+std::string extras(const Row& row) {
+  std::string out;
+  for (const auto& [name, value] : row.extra) out += (out.empty() ? "" : ", ") + name + " " + print("%.3g", value);
+  return out;
+}
+
+// What is said behind the numbers.
+std::string remark(const Row& row) {
+  std::string out = extras(row);
+  for (const auto& more : {row.note, row.unusable.empty() || !row.measured() ? "" : "stopped: " + row.unusable})
+    if (!more.empty()) out += (out.empty() ? "" : "; ") + more;
+  return out;
+}
+
+std::string text_line(const Row& row, double floor) {
+  const char* name = row.name.c_str();
+  if (row.value) {
+    std::string ratio = std::isnan(row.ratio_to) ? "" : print("%7.3f", *row.value / row.ratio_to);
+    return print("%-50s %9.4g %-5s %7s  %s\n", name, *row.value, row.unit.c_str(), ratio.c_str(), remark(row).c_str());
+  }
+  if (row.samples.empty()) return print("%-50s %s\n", name, row.unusable.empty() ? "no sample" : row.unusable.c_str());
+  return print("%-50s %8.3f %8.3f %8.3f %7.2f %7.2f %6zu  %s\n", name, row.at(0.5) / 1e3, row.at(0.99) / 1e3, row.at(1) / 1e3,
+               row.at(0.5) / floor, row.at(0.99) / floor, row.samples.size(), remark(row).c_str());
+}
+
+std::string json_row(const Row& row, double floor) {
+  std::string out = "{\"name\": " + quoted(row.name.substr(row.name.find_first_not_of(' '))) + ", \"group\": " + quoted(row.group) +
+                    ", \"unit\": " + quoted(row.unit) + ", \"ours\": " + (row.is_ours ? "true" : "false") +
+                    ", \"part\": " + (row.is_part() ? "true" : "false");
+  if (row.value)
+    out += ", \"value\": " + number(*row.value) + ", \"ratio\": " + number(*row.value / row.ratio_to);
+  else if (!row.samples.empty())
+    out += ", \"p50\": " + number(row.at(0.5) / 1e3) + ", \"p99\": " + number(row.at(0.99) / 1e3) +
+           ", \"max\": " + number(row.at(1) / 1e3) + ", \"ratio\": " + number(row.at(0.5) / floor) +
+           ", \"ratio_p99\": " + number(row.at(0.99) / floor) + ", \"n\": " + std::to_string(row.samples.size());
+  if (!row.measured() || !row.unusable.empty()) out += ", \"unusable\": " + quoted(row.unusable.empty() ? "no sample" : row.unusable);
+  for (const auto& [name, value] : row.extra) out += ", " + quoted(name) + ": " + number(value);
+  if (!row.note.empty()) out += ", \"note\": " + quoted(row.note);
+  return out + "}";
+}
+
+std::string escaped(std::string text) {
+  for (std::size_t at = 0; (at = text.find('|', at)) != std::string::npos; at += 2) text.insert(at, "\\");
+  return text;
+}
+
+std::string markdown_line(const Row& row, double floor) {
+  std::string name = escaped(row.is_part() ? "· " + row.name.substr(2) : row.is_ours ? "**" + row.name + "**" : row.name);
+  std::string said = escaped(remark(row));
+  if (row.value) {
+    std::string ratio = std::isnan(row.ratio_to) ? "" : print("%.3f", *row.value / row.ratio_to);
+    return "| " + name + " | " + print("%.4g %s", *row.value, row.unit.c_str()) + " | " + ratio + " | " + said + " |\n";
+  }
+  if (row.samples.empty()) return "| " + name + " | - | | " + escaped(row.unusable.empty() ? "no sample" : row.unusable) + " |\n";
+  return "| " + name + " | " +
+         print("%.3f | %.3f | %.3f | %.2f | %.2f | %zu", row.at(0.5) / 1e3, row.at(0.99) / 1e3, row.at(1) / 1e3, row.at(0.5) / floor,
+               row.at(0.99) / floor, row.samples.size()) +
+         " | " + said + " |\n";
+}
+
+}  // namespace
+
+Report Report::of(const Context& context, std::string date) {
+  return {.machine = machine_name(),
+          .versions = bench::versions(context.build),
+          .date = std::move(date),
+          .busy = is_busy(),
+          .options = context.options,
+          .rows = context.rows,
+          .promises = check_promises(context.rows)};
+}
+
+std::string Report::text() const {
+  std::string out = machine + "\n" + versions + "\n" + options.command_line + ", " + date + "\n";
+  for (const auto& group : kOrder) {
+    bool first = true;
+    for (const auto& row : rows.all()) {
+      if (row.group != group) continue;
+      if (first && (group == "throughput" || group == "density" || group == "startup"))
+        out += print("\n%-50s %9s %-5s %7s\n", group.c_str(), "value", "", "/floor");
+      else if (first)
+        out += print("\n%-50s %8s %8s %8s %7s %7s %6s\n", (group + " (ms)").c_str(), "p50", "p99", "max", "p50/F", "p99/F", "n");
+      first = false;
+      out += text_line(row, rows.floor());
+    }
+  }
+  out += "\n";
+  if (busy) out += "This machine is busy: the ratios mean little. Stop what else runs and try again.\n";
+  for (const auto& promise : promises) out += (promise.kept ? "kept  : " : "MISSED: ") + promise.text + "\n";
+  return out;
+}
+
+std::string Report::json() const {
+  std::string out = "{\"machine\": " + quoted(machine) + ",\n \"versions\": " + quoted(versions) + ",\n \"date\": " + quoted(date) +
+                    ",\n \"command\": " + quoted(options.command_line) + ",\n \"busy\": " + (busy ? "true" : "false") + ",\n";
+  out += " \"settings\": {\"quick\": " + std::string(options.quick ? "true" : "false") +
+         ", \"rounds\": " + std::to_string(options.rounds.rounds) + ", \"pause_ms\": " + number(options.rounds.pause_ms) +
+         ", \"seconds\": " + number(options.seconds) + ", \"sustain\": " + number(options.sustain) +
+         ", \"floor_ms\": " + number(rows.floor() / 1e3) + "},\n \"rows\": [";
+  bool first = true;
+  for (const auto& row : rows.all()) out += (std::exchange(first, false) ? "\n  " : ",\n  ") + json_row(row, rows.floor());
+  out += "\n ],\n \"promises\": [";
+  first = true;
+  for (const auto& promise : promises)
+    out += (std::exchange(first, false) ? "\n  " : ",\n  ") + ("{\"text\": " + quoted(promise.text)) +
+           ", \"kept\": " + (promise.kept ? "true}" : "false}");
+  return out + "\n ]}\n";
+}
+
+std::string Report::markdown() const {
+  std::string out = "`" + options.command_line + "`, " + date + ". F = " + print("%.3f", rows.floor() / 1e3) + " ms.  \n" + machine +
+                    ".  \n" + versions + ".\n";
+  for (const auto& group : kOrder) {
+    std::string lines, values;
+    for (const auto& row : rows.all())
+      if (row.group == group) ((row.value || row.samples.empty()) ? values : lines) += markdown_line(row, rows.floor());
+    if (lines.empty() && values.empty()) continue;
+    out += "\n### " + std::string(1, static_cast<char>(group[0] - 32)) + group.substr(1) + "\n";
+    if (!lines.empty()) out += "\n| milliseconds | p50 | p99 | max | p50/F | p99/F | n | |\n|---|--:|--:|--:|--:|--:|--:|---|\n" + lines;
+    if (!values.empty()) out += "\n| | value | of the floor | |\n|---|--:|--:|---|\n" + values;
+  }
+  out += "\n### Promises\n\n| promise | |\n|---|---|\n";
+  for (const auto& promise : promises) out += "| " + escaped(promise.text) + " | " + (promise.kept ? "kept" : "**missed**") + " |\n";
+  return out;
+}
+
+}  // namespace bench
