@@ -2,10 +2,12 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "execd/daemon.h"
 #include "execd/small_file.h"
+#include "sys/descriptor_message.h"
 
 extern char** environ;
 
@@ -37,6 +39,20 @@ std::string working_directory() {
   return found && *found == '/' ? found : "/";
 }
 
+// The set-up itself, or, in a sandbox made ahead of time, the channel it comes through when somebody claims it. The end of
+// that channel means that nobody can any more.
+Result<std::string> read_setup(Fd text) {
+  struct stat what{};
+  if (::fstat(text.get(), &what) == 0 && S_ISSOCK(what.st_mode)) {
+    Fd claimed;
+    char mark = 0;
+    if (sys::receive_with_descriptor(text.get(), &mark, 1, 0, claimed) != 1 || !claimed) return Error(Errc::unavailable, "never claimed");
+    text = std::move(claimed);
+  }
+  if (::lseek(text.get(), 0, SEEK_SET) != 0) return Error::from_errno("set-up", errno);
+  return read_all_of(text.get(), kMaxSetup);
+}
+
 }  // namespace
 
 Result<Start> adopt_native() {
@@ -46,8 +62,7 @@ Result<Start> adopt_native() {
   start.report = adopt(5);
   start.oom_counter = adopt(6);
   if (!start.listener || !text) return Error(Errc::invalid_argument, "descriptors 3 and 4 are not there; is this a native sandbox?");
-  if (::lseek(text.get(), 0, SEEK_SET) != 0) return Error::from_errno("set-up", errno);
-  TRY(std::string json, read_all_of(text.get(), kMaxSetup));
+  TRY(std::string json, read_setup(std::move(text)));
   TRY(start.setup, parse_setup(json));
   return start;
 }

@@ -91,7 +91,8 @@ void Launcher::create(const Pending& to, const wire::CreateRequest& request, Fd 
   refused.head.seq = to.seq;
   refused.failed = Step::validate;
   refused.sys = EINVAL;
-  if (!is_id_text(id) || !setup || stopping_) return reply(to, &refused, sizeof refused);
+  bool complete = setup || request.spare != 0;
+  if (!is_id_text(id) || !complete || stopping_) return reply(to, &refused, sizeof refused);
   auto [at, fresh] = sandboxes_.try_emplace(id);
   refused.sys = EEXIST;
   if (!fresh) return reply(to, &refused, sizeof refused);
@@ -176,8 +177,13 @@ Result<> Launcher::begin_create(Sandbox& sandbox, const wire::CreateRequest& req
   sandbox.report = Fd(ends[0]);
   Fd report_end(ends[1]);
   plan.report = report_end.get();
+  Fd set_up_end;
+  if (request.spare) {
+    TRY(set_up_end, open_set_up_channel(sandbox));
+    plan.setup = set_up_end.get();
+  }
   Fd started_end;  // nobody writes to it; the exec of execd closes the last copy
-  if (request.answer_at_exec) {
+  if (request.answer_at_exec || request.spare) {
     if (::pipe2(ends, O_CLOEXEC) != 0) return Error::from_errno("pipe", errno);
     sandbox.started = Fd(ends[0]);
     started_end = Fd(ends[1]);

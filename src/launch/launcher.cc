@@ -227,6 +227,9 @@ void Launcher::dispatch(std::uint64_t client, Received& message) {
       if (message.size < kWithoutLayers + request.layer_count * sizeof(wire::Digest)) return drop_client(client);
       return create(to, request, std::move(message.descriptor));
     }
+    case wire::Op::claim:
+      if (const auto* request = as<wire::ClaimRequest>(message)) return claim(to, *request, std::move(message.descriptor));
+      return drop_client(client);
     case wire::Op::destroy:
       return of_sandbox([&](Sandbox& sandbox) {
         kill(sandbox, wire::Cause::destroyed);

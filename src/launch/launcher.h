@@ -66,6 +66,7 @@ class Launcher {
     std::int32_t pid = 0;
     Fd pidfd;
     Fd report;   // while making
+    Fd set_up;   // a spare's: the set-up goes this way when it is claimed
     Fd started;  // while making, when the answer does not wait for execd: ends when the new process becomes execd
     bool has_range = false;
     bool recorded = false;  // in the ledger
@@ -161,6 +162,11 @@ class Launcher {
   void answer_create(Sandbox& sandbox);
   void watch_helper(Fd pidfd);
   void reap_helper(int fd);
+
+  // claim.cc: sandboxes made ahead of time
+  Result<Fd> open_set_up_channel(Sandbox& sandbox);
+  void claim(const Pending& to, const wire::ClaimRequest& request, Fd setup);
+  Result<> hand_over(Sandbox& sandbox, const wire::ClaimRequest& request, const Fd& setup);
 
   // teardown.cc: every way a sandbox ends
   void kill(Sandbox& sandbox, wire::Cause cause);

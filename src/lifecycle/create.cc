@@ -84,21 +84,57 @@ Task<Result<Sandbox>> Service::create_shielded(SandboxSpec spec, Caller caller, 
 }
 
 Task<Result<Sandbox>> Service::make(Entry entry, Caller caller) {
+  auto claimed = co_await claim_spare(entry, caller);
+  if (claimed) co_return *std::move(claimed);
   auto id = entry.sandbox.id;
   MakingMark mark(making_, entry);
   SnapshotUse use(making_from_, entry.sandbox.spec.snapshot_id);
   CO_TRY(auto volumes, co_await volumes_->open(entry.sandbox.spec.volumes, caller));
   entry.sandbox.spec.volumes = volumes.specs;
   runtime_.stage_volumes(id, std::move(volumes.mounts));
-  SandboxSpec effective = entry.sandbox.spec;
-  if (effective.snapshot_id.empty()) effective.image = image_for(effective.image);
-  auto made = co_await runtime_.create(id, std::move(effective), entry.sandbox.deadline_boot_nanos);
-  if (!made) volumes_->undo(volumes);
+  auto made = co_await runtime_.create(id, effective(entry.sandbox.spec), entry.sandbox.deadline_boot_nanos);
+  auto settled = co_await settle_create(std::move(entry), std::move(caller), std::move(made));
+  if (!settled) volumes_->undo(volumes);
+  co_return settled;
+}
+
+// nullopt: no spare is of this shape, or it was lost; the sandbox is then made from nothing, under its own id.
+Task<std::optional<Result<Sandbox>>> Service::claim_spare(Entry entry, Caller caller) {
+  auto shape = shape_of(entry);
+  auto spare = shape ? spares_.take(*shape) : std::nullopt;
+  if (!spare) co_return std::nullopt;
+  entry.sandbox.id = *spare;
+  if (entry.create_key) entry.create_key->sandbox = spare->text();
+  MakingMark mark(making_, entry);
+  auto claimed = co_await runtime_.claim(*spare, effective(entry.sandbox.spec), entry.sandbox.deadline_boot_nanos);
+  bool lost = !claimed && claimed.error().kind() != Errc::invalid_argument;
+  if (lost) {
+    log::warn("spare sandbox lost", {{"sandbox", spare->text()}, {"error", claimed.error().what()}});
+    co_return std::nullopt;
+  }
+  auto settled = co_await settle_create(std::move(entry), std::move(caller), std::move(claimed));
+  co_return settled;
+}
+
+// What a spare must be made from to become this sandbox; nullopt when it has parts that no spare has.
+std::optional<Shape> Service::shape_of(const Entry& entry) const {
+  const auto& spec = entry.sandbox.spec;
+  if (!spec.snapshot_id.empty() || !spec.volumes.empty()) return std::nullopt;
+  return Shape{image_for(spec.image), entry.image_digest, spec.policy, spec.limits};
+}
+
+Task<Result<Sandbox>> Service::settle_create(Entry entry, Caller caller, Result<> made) {
   if (!made) co_return coded(std::move(made).error(), "DOCKER::SANDBOX_START_FAILED").in("create sandbox");
+  auto id = entry.sandbox.id;
   auto admitted = admit(std::move(entry), caller);
   if (!admitted) co_await undo_create(id);
-  if (!admitted) volumes_->undo(volumes);
   co_return admitted;
+}
+
+// What the runtime is given: images under the name the store knows.
+SandboxSpec Service::effective(SandboxSpec spec) const {
+  if (spec.snapshot_id.empty()) spec.image = image_for(spec.image);
+  return spec;
 }
 
 Result<> Service::check_options(const SandboxSpec& spec) const {

@@ -15,6 +15,7 @@ void Service::on_ended(const runtime::Ended& ended) {
     making->second.ended = ended;
     return;
   }
+  if (spares_.ended(ended.id)) return;
   auto* entry = table_.find(id);
   if (entry == nullptr) return;
   if (entry->leaving == Leaving::deleted) return remove(id);  // recorded when the delete began

@@ -51,6 +51,7 @@ Service::Service(asio::io_context& io, store::Store& store, audit::Log& audit, i
       create_keys_(io, store),
       timer_(io.get_executor()),
       pulls_(io, images),
+      spares_(io, runtime, options_.spares),
       tasks_(io.get_executor()) {
   if (options_.boot_id.empty()) options_.boot_id = kernel_boot_id();
   snapshots_ = std::make_unique<Snapshots>(io, *this, store, audit, images, runtime);
@@ -73,6 +74,7 @@ Task<void> Service::stop() {
   co_await tasks_.stop();
   waiting_.clear();
   co_await pulls_.stop();
+  co_await spares_.stop();
 }
 
 Result<Sandbox> Service::get(const SandboxId& id, const Caller& caller) const {
@@ -106,7 +108,7 @@ Listing Service::list(const Filter& filter, std::size_t page, std::size_t page_s
 }
 
 bool Service::image_in_use(const std::string& digest_or_name) const {
-  bool used = false;
+  bool used = spares_.uses_image(digest_or_name);
   table_.each([&](const Entry& entry) {
     if (is_finished(entry.sandbox.status.state)) return;
     used = used || entry.image_name == digest_or_name || entry.image_digest == digest_or_name || entry.sandbox.spec.image == digest_or_name;

@@ -24,6 +24,7 @@
 #include "lifecycle/measure.h"
 #include "lifecycle/pulls.h"
 #include "lifecycle/snapshots.h"
+#include "lifecycle/spares.h"
 #include "lifecycle/table.h"
 #include "lifecycle/volumes.h"
 #include "model/caller.h"
@@ -44,6 +45,7 @@ struct Options {
   std::size_t max_finished = 10'000;             // ended sandboxes kept for reading; the oldest go first
   std::string boot_id;                           // "" = the kernel's
   VolumeOptions volumes;
+  SpareOptions spares;
   WallTime (*wall_clock)() = wall_now;  // tests turn the wall clock; deadlines never follow it
 };
 
@@ -141,6 +143,10 @@ class Service {
   Result<Entry> prepare(SandboxSpec spec, const Caller& caller);
   Result<image::Image> source_image(const SandboxSpec& spec, const Caller& caller) const;
   Result<Sandbox> admit(Entry entry, const Caller& caller);
+  Task<std::optional<Result<Sandbox>>> claim_spare(Entry entry, Caller caller);
+  std::optional<Shape> shape_of(const Entry& entry) const;
+  SandboxSpec effective(SandboxSpec spec) const;
+  Task<Result<Sandbox>> settle_create(Entry entry, Caller caller, Result<> made);
   Task<void> undo_create(SandboxId id);
   std::string image_for(const std::string& reference) const;
   static Details create_details(const Entry& entry);
@@ -226,6 +232,7 @@ class Service {
   BootTimer timer_;
   Pulls pulls_;
   std::map<std::string, std::shared_ptr<PullTicket>> waiting_;  // Pending, by id
+  Spares spares_;
   TaskGroup tasks_;
 };
 

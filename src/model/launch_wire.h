@@ -31,6 +31,7 @@ enum class Op : std::uint32_t {
   stop,          // StopRequest    -> StatusReply; the launcher destroys everything (if asked to) and exits
   snapshot,      // SnapshotRequest + a directory -> SnapshotReply; what the sandbox has changed, as a layer
   stage_volume,  // StageVolumeRequest (+ a detached mount) -> StatusReply; the next create of this id mounts it
+  claim = 40,    // ClaimRequest   -> CreateReply; a spare sandbox gets its set-up and begins
   exited = 100,  // event: ExitedEvent
 };
 
@@ -61,7 +62,8 @@ struct HelloReply {
   std::uint32_t landlock_abi = 0;
 };
 
-// Carries one descriptor: a sealed memfd with execd's set-up (JSON the launcher passes on and never reads).
+// Carries one descriptor: a sealed memfd with execd's set-up (JSON the launcher passes on and never reads). A spare has
+// none: its execd waits for it, and nothing runs in the sandbox until it is claimed.
 struct CreateRequest {
   Head head{.op = Op::create};
   Key id;
@@ -72,6 +74,8 @@ struct CreateRequest {
   std::uint8_t answer_at_exec = 0;   // 1: nothing but execd has to start, so the answer need not wait until it is ready
   std::uint8_t snapshot_layers = 0;  // so many of the topmost layers are snapshots: they also hold the writable places
   std::uint8_t volume_count = 0;     // so many were staged before
+  std::uint8_t spare = 0;            // 1: made ahead of time
+  std::uint8_t unused[3] = {};
   std::uint32_t layer_count = 0;
   Digest layers[kMaxLayers];  // topmost first; sent truncated to layer_count
 };
@@ -143,6 +147,14 @@ struct ChildReport {
 struct SandboxRequest {
   Head head;
   Key id;
+};
+
+// Carries the set-up. A sandbox is claimed once; EBUSY after that.
+struct ClaimRequest {
+  Head head{.op = Op::claim};
+  Key id;
+  std::uint64_t deadline_boot_nanos = 0;
+  std::uint32_t answer_at_once = 0;  // 1: no first program has to start, so the answer need not wait for execd
 };
 
 struct DeadlineRequest {

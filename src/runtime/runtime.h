@@ -25,6 +25,7 @@ struct Capabilities {
   bool measures = false;  // usage() is the kernel's word; execd need not be asked
   bool snapshots = false;
   bool volumes = false;
+  bool spares = false;  // prepare() and claim()
 };
 
 // A volume of a sandbox about to be made.
@@ -96,6 +97,12 @@ class Runtime {
   virtual void stage_volumes(const SandboxId& id, std::vector<VolumeMount> volumes) = 0;
   // Takes the content of a named volume away; idempotent. Blocks: call it from a worker.
   virtual Result<> remove_volume(const std::string& volume_id) = 0;
+  // A sandbox made ahead of time: complete, but nothing runs in it until claim() gives it what makes it somebody's
+  // (environment, first program, deadline). Image, policy and limits are those of `spec`. unsupported where there is none.
+  virtual Task<Result<>> prepare(SandboxId, SandboxSpec) { co_return Error(Errc::unsupported, "this runtime makes nothing ahead of time"); }
+  virtual Task<Result<>> claim(SandboxId, SandboxSpec, std::uint64_t /*deadline_boot_nanos*/) {
+    co_return Error(Errc::unsupported, "this runtime makes nothing ahead of time");
+  }
   // Answers when the sandbox is unreachable and dying; Ended follows when it is gone. not_found when unknown.
   virtual Task<Result<>> destroy(SandboxId id) = 0;
   virtual Task<Result<>> pause(SandboxId id) = 0;  // answers when every process is frozen

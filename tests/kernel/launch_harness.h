@@ -129,10 +129,28 @@ class LaunchHarness {
       setup = cat("{\"env\":{},\"entrypoint\":[],\"cwd\":\"/workspace\",\"uid\":", root ? 0 : 1000, ",\"gid\":", root ? 0 : 1000,
                   ",\"home\":\"/home/user\",\"keep_caps\":", root, "}");
     }
+    return ask_with_setup(request, setup);
+  }
+
+  // A spare, complete but for its set-up.
+  wire::CreateReply prepare(wire::CreateRequest request) {
+    request.spare = 1;
+    send(&request, sizeof request);
+    return create_reply();
+  }
+
+  wire::CreateReply claim(const wire::ClaimRequest& request, const std::string& setup) { return ask_with_setup(request, setup); }
+
+  template <class Request>
+  wire::CreateReply ask_with_setup(const Request& request, const std::string& setup) {
     Fd memory(::memfd_create("setup", MFD_CLOEXEC | MFD_ALLOW_SEALING));
     [[maybe_unused]] auto written = ::write(memory.get(), setup.data(), setup.size());
     ::lseek(memory.get(), 0, SEEK_SET);
     send(&request, sizeof request, memory.get());
+    return create_reply();
+  }
+
+  wire::CreateReply create_reply() {
     wire::CreateReply reply;
     reply.failed = wire::Step::count_;
     receive(wire::Op::create, &reply, sizeof reply);

@@ -78,6 +78,13 @@ Error snapshot_error(int sys, std::string_view detail) {
   }
 }
 
+Result<> created(const LaunchAnswer& answer) {
+  TRY(auto reply, reply_in<wire::CreateReply>(answer));
+  if (reply.failed == wire::Step::none) return Ok{};
+  reply.detail[sizeof reply.detail - 1] = 0;
+  return describe_failure(reply.failed, reply.sys, reply.detail).in("create sandbox");
+}
+
 }  // namespace
 
 NativeRuntime::NativeRuntime(asio::io_context& io, NativeOptions options)
@@ -89,7 +96,8 @@ NativeRuntime::NativeRuntime(asio::io_context& io, NativeOptions options)
                     .survives_serve_restart = true,
                     .measures = true,
                     .snapshots = true,
-                    .volumes = true},
+                    .volumes = true,
+                    .spares = true},
       launcher_(io, options_.launch) {
   launcher_.on_event([this](const wire::ExitedEvent& event) { on_exited(event); });
   launcher_.on_reconnect([this] { return compare_after_reconnect(); });
@@ -119,6 +127,19 @@ Task<Result<>> NativeRuntime::create(SandboxId id, SandboxSpec spec, std::uint64
   CO_TRY(auto image, spec.snapshot_id.empty() ? options_.images->resolve(spec.image) : options_.images->snapshot(spec.snapshot_id));
   CO_TRY(auto request, plan_create(id, spec, image, deadline_boot_nanos));
   CO_TRY(auto setup, sealed_memory(plan_setup(spec, image)));
+  auto made = co_await make(std::move(id), request, std::move(setup));
+  co_return made;
+}
+
+Task<Result<>> NativeRuntime::prepare(SandboxId id, SandboxSpec spec) {
+  CO_TRY(auto image, options_.images->resolve(spec.image));
+  CO_TRY(auto request, plan_create(id, spec, image, 0));
+  request.spare = 1;
+  auto made = co_await make(std::move(id), request, Fd());
+  co_return made;
+}
+
+Task<Result<>> NativeRuntime::make(SandboxId id, wire::CreateRequest request, Fd setup) {
   std::size_t size = sizeof request - (wire::kMaxLayers - request.layer_count) * sizeof(wire::Digest);
   auto volumes = co_await hand_over_volumes(id);
   if (!volumes) co_return std::move(volumes).error().in("volumes");
@@ -132,13 +153,21 @@ Task<Result<>> NativeRuntime::create(SandboxId id, SandboxSpec spec, std::uint64
     if (!undone) log::debug("nothing to undo", {{"error", undone.error().what()}});
     co_return std::move(answer).error().in("create sandbox");
   }
-  auto reply = reply_in<wire::CreateReply>(*answer);
-  bool made = reply && reply->failed == wire::Step::none;
-  if (made) co_return Ok{};
-  live_.erase(id.text());
-  if (!reply) co_return std::move(reply).error();
-  reply->detail[sizeof reply->detail - 1] = 0;
-  co_return describe_failure(reply->failed, reply->sys, reply->detail).in("create sandbox");
+  auto made = created(*answer);
+  if (!made) live_.erase(id.text());
+  co_return made;
+}
+
+// A claim that fails is the end of the spare: the launcher takes it apart before it answers.
+Task<Result<>> NativeRuntime::claim(SandboxId id, SandboxSpec spec, std::uint64_t deadline_boot_nanos) {
+  CO_TRY(auto image, options_.images->resolve(spec.image));
+  CO_TRY(auto setup, sealed_memory(plan_setup(spec, image)));
+  auto request = plan_claim(id, spec, deadline_boot_nanos);
+  auto answer = co_await launcher_.ask(bytes_of(request), setup.get(), kCreateDeadline);
+  if (!answer) co_return std::move(answer).error().in("claim sandbox");
+  auto claimed = created(*answer);
+  if (!claimed) live_.erase(id.text());
+  co_return claimed;
 }
 
 void NativeRuntime::stage_volumes(const SandboxId& id, std::vector<VolumeMount> volumes) {

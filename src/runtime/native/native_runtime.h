@@ -33,6 +33,8 @@ class NativeRuntime final : public Runtime {
   Task<Result<>> create(SandboxId id, SandboxSpec spec, std::uint64_t deadline_boot_nanos) override;
   void stage_volumes(const SandboxId& id, std::vector<VolumeMount> volumes) override;
   Result<> remove_volume(const std::string& volume_id) override;
+  Task<Result<>> prepare(SandboxId id, SandboxSpec spec) override;
+  Task<Result<>> claim(SandboxId id, SandboxSpec spec, std::uint64_t deadline_boot_nanos) override;
   Task<Result<>> destroy(SandboxId id) override;
   Task<Result<>> pause(SandboxId id) override;
   Task<Result<>> resume(SandboxId id) override;
@@ -44,6 +46,7 @@ class NativeRuntime final : public Runtime {
   Task<Result<std::unique_ptr<http::ClientConnection>>> dial(SandboxId id, std::uint16_t port) override;
 
  private:
+  Task<Result<>> make(SandboxId id, wire::CreateRequest request, Fd setup);
   Task<Result<LaunchAnswer>> ask_about(wire::Op op, SandboxId id);
   Task<Result<std::uint8_t>> hand_over_volumes(SandboxId id);
   Task<Result<>> command(wire::Op op, SandboxId id, const char* verb);

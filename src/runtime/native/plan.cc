@@ -51,6 +51,14 @@ Result<wire::CreateRequest> plan_create(const SandboxId& id, const SandboxSpec& 
   return request;
 }
 
+wire::ClaimRequest plan_claim(const SandboxId& id, const SandboxSpec& spec, std::uint64_t deadline_boot_nanos) {
+  wire::ClaimRequest request;
+  request.id = key_of(id);
+  request.deadline_boot_nanos = deadline_boot_nanos;
+  request.answer_at_once = only_holds(spec.entrypoint) ? 1 : 0;
+  return request;
+}
+
 std::string plan_setup(const SandboxSpec& spec, const image::Image& image) {
   bool root = spec.policy.user == UserMode::root;
   StringMap env;

@@ -14,6 +14,9 @@ wire::Key key_of(const SandboxId& id);
 Result<wire::CreateRequest> plan_create(const SandboxId& id, const SandboxSpec& spec, const image::Image& image,
                                         std::uint64_t deadline_boot_nanos);
 
+// What turns a spare, made from plan_create(), into the sandbox of `spec`.
+wire::ClaimRequest plan_claim(const SandboxId& id, const SandboxSpec& spec, std::uint64_t deadline_boot_nanos);
+
 // What execd reads before it serves: who commands run as, with which environment, and the sandbox's first program.
 std::string plan_setup(const SandboxSpec& spec, const image::Image& image);
 

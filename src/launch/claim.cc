@@ -1,0 +1,49 @@
+// Spare sandboxes: made ahead of time, complete but for their set-up. execd waits in front of a closed door; a claim hands
+// it the set-up, and the sandbox is like any other from then on. One that is never claimed has never run anything.
+#include <sys/socket.h>
+
+#include <cerrno>
+
+#include "launch/launcher.h"
+#include "sys/descriptor_message.h"
+
+namespace osb::launch {
+
+// execd takes the end of this channel for the end of the launcher: a spare never outlives who could claim it.
+Result<Fd> Launcher::open_set_up_channel(Sandbox& sandbox) {
+  int ends[2];
+  if (::socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, ends) != 0) return Error::from_errno("socketpair", errno);
+  sandbox.set_up = Fd(ends[0]);
+  return Fd(ends[1]);
+}
+
+void Launcher::claim(const Pending& to, const wire::ClaimRequest& request, Fd setup) {
+  wire::CreateReply refused;
+  refused.head.seq = to.seq;
+  refused.failed = wire::Step::validate;
+  auto* sandbox = find(request.id);
+  bool spare = sandbox != nullptr && sandbox->phase == Phase::live && sandbox->set_up;
+  refused.sys = sandbox == nullptr ? ENOENT : !spare ? EBUSY : EINVAL;
+  if (!spare || !setup) return reply(to, &refused, sizeof refused);
+  sandbox->create = to;
+  if (auto handed = hand_over(*sandbox, request, setup); !handed) {
+    sandbox->failed = wire::Step::entrypoint;
+    sandbox->failed_errno = handed.error().sys();
+    sandbox->failed_detail = handed.error().what();
+    return kill(*sandbox, wire::Cause::destroyed);
+  }
+  if (request.answer_at_once) return answer_create(*sandbox);
+  sandbox->phase = Phase::making;
+  sandbox->failed = wire::Step::entrypoint;  // until execd says that it has started
+}
+
+Result<> Launcher::hand_over(Sandbox& sandbox, const wire::ClaimRequest& request, const Fd& setup) {
+  CHECK_OK(ledger_.write({sandbox.id, sandbox.range, request.deadline_boot_nanos, boot_id_}));
+  sandbox.deadline = request.deadline_boot_nanos;
+  if (sandbox.deadline != 0) schedule(sandbox.deadline, Chore::deadline, sandbox.id);
+  if (sys::send_with_descriptor(sandbox.set_up.get(), "s", 1, setup.get()) != 1) return Error::from_errno("hand over the set-up", errno);
+  sandbox.set_up.reset();
+  return Ok{};
+}
+
+}  // namespace osb::launch

@@ -1,0 +1,113 @@
+// Sandboxes made ahead of time: closed until claimed, and like any other afterwards.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "base/clock.h"
+#include "tests/kernel/host_traces.h"
+#include "tests/kernel/kernel_test.h"
+#include "tests/kernel/launch_harness.h"
+
+namespace osb::test {
+namespace {
+
+using testing::HasSubstr;
+using wire::Step;
+
+class Spare : public testing::Test {
+ protected:
+  void SetUp() override { NEED(kernel_test::need_root()); }
+
+  std::string prepare() {
+    auto id = random_id_text();
+    auto reply = launcher_.prepare(launcher_.request(id));
+    EXPECT_EQ(reply.failed, Step::none) << wire::name_of(reply.failed) << ": " << reply.detail;
+    pid_ = reply.pid;
+    return id;
+  }
+
+  static wire::ClaimRequest claim_of(const std::string& id) {
+    wire::ClaimRequest request;
+    id.copy(request.id.text, sizeof request.id.text);
+    request.head.seq = 8;
+    request.answer_at_once = 1;
+    return request;
+  }
+
+  static std::string setup(const std::string& env, const std::string& entrypoint = "") {
+    return cat("{\"env\":{", env, "},\"entrypoint\":[", entrypoint,
+               "],\"cwd\":\"/workspace\",\"uid\":1000,\"gid\":1000,\"home\":\"/home/user\",\"keep_caps\":false}");
+  }
+
+  // Processes in the sandbox's own pid namespace; execd alone makes one.
+  std::uint64_t processes(const std::string& id) { return launcher_.usage(id).pids; }
+
+  LaunchHarness launcher_;
+  int pid_ = 0;
+};
+
+TEST_F(Spare, GetsItsEnvironmentAndUserWhenItIsClaimed) {
+  auto id = prepare();
+  EXPECT_EQ(processes(id), 1u);
+  auto reply = launcher_.claim(claim_of(id), setup("\"WHO\":\"first\""));
+  EXPECT_EQ(reply.failed, Step::none) << reply.detail;
+  EXPECT_EQ(reply.pid, pid_);
+  auto inside = launcher_.run(id, "echo $WHO $(id -u); grep -E '^(CapEff|Seccomp:)' /proc/self/status");
+  EXPECT_THAT(inside, HasSubstr("\"text\":\"first 1000\""));
+  EXPECT_THAT(inside, HasSubstr("CapEff:\\t0000000000000000"));
+  EXPECT_THAT(inside, HasSubstr("Seccomp:\\t2"));
+}
+
+TEST_F(Spare, IsClaimedOnce) {
+  auto id = prepare();
+  EXPECT_EQ(launcher_.claim(claim_of(id), setup("")).failed, Step::none);
+  auto again = launcher_.claim(claim_of(id), setup(""));
+  EXPECT_EQ(again.failed, Step::validate);
+  EXPECT_EQ(again.sys, EBUSY);
+  EXPECT_EQ(launcher_.claim(claim_of(random_id_text()), setup("")).sys, ENOENT);
+  EXPECT_THAT(launcher_.run(id, "echo still here"), HasSubstr("still here"));
+}
+
+TEST_F(Spare, StartsTheFirstProgramOfWhoClaimsIt) {
+  auto id = prepare();
+  auto request = claim_of(id);
+  request.answer_at_once = 0;
+  EXPECT_EQ(launcher_.claim(request, setup("", "\"sleep\",\"1000\"")).failed, Step::none);
+  EXPECT_EQ(processes(id), 2u);
+}
+
+TEST_F(Spare, EndsWithAClaimWhoseFirstProgramCannotStart) {
+  auto before = traces_of(launcher_.instance());
+  auto id = prepare();
+  auto request = claim_of(id);
+  request.answer_at_once = 0;
+  auto reply = launcher_.claim(request, setup("", "\"/no/such/program\""));
+  EXPECT_EQ(reply.failed, Step::entrypoint);
+  EXPECT_EQ(reply.sys, ENOENT);
+  EXPECT_TRUE(eventually([&] { return traces_of(launcher_.instance()) == before; }));
+}
+
+TEST_F(Spare, KeepsTheDeadlineOfItsClaim) {
+  auto id = prepare();
+  auto request = claim_of(id);
+  request.deadline_boot_nanos = static_cast<std::uint64_t>(boot_now_nanos()) + 200'000'000;
+  EXPECT_EQ(launcher_.claim(request, setup("")).failed, Step::none);
+  auto ended = launcher_.wait_exited();
+  ASSERT_TRUE(ended.has_value());
+  EXPECT_EQ(ended->cause, wire::Cause::expired);
+}
+
+TEST_F(Spare, ThatNobodyCanClaimAnyMoreEndsByItself) {
+  auto spare = prepare();
+  int spare_pid = pid_;
+  auto claimed = prepare();
+  EXPECT_EQ(launcher_.claim(claim_of(claimed), setup("")).failed, Step::none);
+  launcher_.kill_launcher();
+  EXPECT_TRUE(eventually([&] { return ::kill(spare_pid, 0) != 0; }));
+  EXPECT_EQ(::kill(pid_, 0), 0);  // control: a claimed one lives on
+  launcher_.start();
+  EXPECT_TRUE(eventually([&] { return launcher_.ask(wire::Op::thaw, spare) == ENOENT; }));
+  EXPECT_THAT(launcher_.run(claimed, "echo alive"), HasSubstr("alive"));
+}
+
+}  // namespace
+}  // namespace osb::test
