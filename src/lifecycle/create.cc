@@ -119,7 +119,7 @@ Task<std::optional<Result<Sandbox>>> Service::claim_spare(Entry entry, Caller ca
 // What a spare must be made from to become this sandbox; nullopt when it has parts that no spare has.
 std::optional<Shape> Service::shape_of(const Entry& entry) const {
   const auto& spec = entry.sandbox.spec;
-  if (!spec.snapshot_id.empty() || !spec.volumes.empty()) return std::nullopt;
+  if (!spec.snapshot_id.empty() || !spec.volumes.empty() || spec.platform) return std::nullopt;
   return Shape{image_for(spec.image), entry.image_digest, spec.policy, spec.limits};
 }
 

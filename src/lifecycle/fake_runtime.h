@@ -32,7 +32,7 @@ class FakeRuntime : public runtime::Runtime {
     capabilities_.snapshots = capabilities_.volumes = true;
   }
 
-  // ---- what a test does to it: `op` is create, destroy, pause, resume, set_deadline, list or usage -----------------
+  // ---- what a test does to it: `op` is create, prepare, claim, destroy, pause, resume, set_deadline, list or usage --
 
   void on_ended(runtime::EndedHandler handler) { ended_ = std::move(handler); }
   // The next call of `op` fails with this instead of doing anything. Several may be queued.
@@ -65,6 +65,7 @@ class FakeRuntime : public runtime::Runtime {
 
   const runtime::Capabilities& capabilities() const override { return capabilities_; }
   void set_pause_supported(bool supported) { capabilities_.pause = supported; }
+  void set_spares_supported(bool supported) { capabilities_.spares = supported; }
 
   Task<Result<>> create(SandboxId id, SandboxSpec spec, std::uint64_t deadline_boot_nanos) override {
     if (auto begun = co_await begin("create", id.text()); !begun) co_return begun;
@@ -79,6 +80,20 @@ class FakeRuntime : public runtime::Runtime {
   Result<> remove_volume(const std::string& id) override {
     removed_volumes.push_back(id);
     return Ok{};
+  }
+
+  Task<Result<>> prepare(SandboxId id, SandboxSpec spec) override {
+    if (auto begun = co_await begin("prepare", id.text()); !begun) co_return begun;
+    sandboxes[id.text()] = {std::move(spec), 0, false};
+    co_return Ok{};
+  }
+
+  Task<Result<>> claim(SandboxId id, SandboxSpec spec, std::uint64_t deadline_boot_nanos) override {
+    if (auto begun = co_await begin("claim", id.text()); !begun) co_return begun;
+    auto found = sandboxes.find(id.text());
+    if (found == sandboxes.end()) co_return unknown(id);
+    found->second = {std::move(spec), deadline_boot_nanos, false};
+    co_return Ok{};
   }
 
   Task<Result<>> destroy(SandboxId id) override {

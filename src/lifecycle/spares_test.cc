@@ -1,0 +1,123 @@
+#include "lifecycle/spares.h"
+
+#include "lifecycle/service_fixture.h"
+
+namespace osb::lifecycle {
+namespace {
+
+constexpr std::int64_t kSecond = 1'000'000'000;
+
+TEST(DemandTest, GrowsWithEveryMissUpToItsBoundAndNotWithHits) {
+  Demand demand({.most = 64, .most_of_one = 6, .first_batch = 2, .idle_seconds = 60});
+  EXPECT_EQ(demand.wanted(), 0u);
+  demand.asked(false, kSecond);
+  EXPECT_EQ(demand.wanted(), 2u);
+  demand.asked(true, kSecond);
+  EXPECT_EQ(demand.wanted(), 2u);
+  demand.asked(false, kSecond);
+  EXPECT_EQ(demand.wanted(), 4u);
+  demand.asked(false, kSecond);
+  EXPECT_EQ(demand.wanted(), 6u);
+}
+
+TEST(DemandTest, HalvesWhileNobodyAsksUntilNothingIsWanted) {
+  Demand demand({.most = 64, .most_of_one = 8, .first_batch = 4, .idle_seconds = 60});
+  demand.asked(false, 100 * kSecond);
+  demand.passed(159 * kSecond);
+  EXPECT_EQ(demand.wanted(), 4u);
+  demand.passed(160 * kSecond);
+  EXPECT_EQ(demand.wanted(), 2u);
+  demand.passed(161 * kSecond);
+  EXPECT_EQ(demand.wanted(), 2u);
+  demand.passed(220 * kSecond);
+  demand.passed(280 * kSecond);
+  EXPECT_EQ(demand.wanted(), 0u);
+}
+
+class SparesTest : public ServiceFixture {
+ protected:
+  void SetUp() override {
+    runtime_.set_spares_supported(true);
+    ServiceFixture::SetUp();
+  }
+  bool prepared(std::size_t count) {
+    return until([&] { return runtime_.count("prepare") == count && runtime_.sandboxes.size() >= count; });
+  }
+};
+
+TEST_F(SparesTest, TheSecondCreateOfAShapeClaimsWhatWasMadeAfterTheFirst) {
+  auto first = make();
+  EXPECT_EQ(runtime_.count("claim"), 0u);
+  ASSERT_TRUE(prepared(2));
+  EXPECT_EQ(service_->list({}, 1, 10, kLocal).total, 1u);  // spares are nobody's sandboxes
+  auto second = make(kBob);
+  EXPECT_EQ(runtime_.count("claim"), 1u);
+  EXPECT_EQ(runtime_.count("create"), 1u);
+  EXPECT_NE(first.id.text(), second.id.text());
+  EXPECT_EQ(second.owner, "bob");
+  EXPECT_EQ(runtime_.sandboxes.at(second.id.text()).deadline_boot_nanos, second.deadline_boot_nanos);
+  EXPECT_EQ(store_.rows.at(second.id.text()).owner, "bob");
+  ASSERT_TRUE(run(service_->destroy(second.id, kBob)));
+  EXPECT_FALSE(runtime_.sandboxes.contains(second.id.text()));  // gone, not kept for the next
+}
+
+TEST_F(SparesTest, AnotherShapeIsNotServedFromIt) {
+  make();
+  ASSERT_TRUE(prepared(2));
+  auto wanted = spec();
+  wanted.limits.memory_bytes *= 2;
+  ASSERT_TRUE(run(service_->create(wanted, kAlice)));
+  EXPECT_EQ(runtime_.count("claim"), 0u);
+  EXPECT_EQ(runtime_.count("create"), 2u);
+}
+
+TEST_F(SparesTest, ALostSpareMeansTheSlowerWayAndNoError) {
+  make();
+  ASSERT_TRUE(prepared(2));
+  runtime_.fail_next("claim", Error(Errc::unavailable, "gone"));
+  auto made = make();
+  EXPECT_EQ(runtime_.count("create"), 2u);
+  EXPECT_TRUE(exists(made.id));
+}
+
+TEST_F(SparesTest, AFirstProgramThatCannotStartIsTheCallersError) {
+  make();
+  ASSERT_TRUE(prepared(2));
+  runtime_.fail_next("claim", Error(Errc::invalid_argument, "no such program").with_code("DOCKER::INVALID_ENTRYPOINT"));
+  auto made = run(service_->create(spec(), kAlice));
+  ASSERT_FALSE(made);
+  EXPECT_EQ(made.error().code(), "DOCKER::INVALID_ENTRYPOINT");
+  EXPECT_EQ(runtime_.count("create"), 1u);
+}
+
+TEST_F(SparesTest, ASpareThatEndedIsReplacedAndNeverHandedOut) {
+  make();
+  ASSERT_TRUE(prepared(2));
+  std::string spare;
+  for (const auto& call : runtime_.calls)
+    if (call.starts_with("prepare ")) spare = call.substr(8);
+  runtime_.end(*SandboxId::parse(spare), runtime::EndCause::signalled, 9);
+  ASSERT_TRUE(prepared(3));
+  for (int i = 0; i < 2; ++i) EXPECT_NE(make().id.text(), spare);
+  EXPECT_EQ(runtime_.count("claim"), 2u);
+}
+
+TEST_F(SparesTest, TheEndOfTheServiceLeavesNoSpare) {
+  make();
+  ASSERT_TRUE(prepared(2));
+  stop_service();
+  EXPECT_EQ(runtime_.sandboxes.size(), 1u);  // the one that is somebody's
+}
+
+TEST_F(SparesTest, WhenTheyAreSwitchedOffNothingIsMadeAheadOfTime) {
+  options_.spares.most = 0;
+  ASSERT_TRUE(restart());
+  make();
+  make();
+  settle();
+  EXPECT_EQ(runtime_.count("prepare"), 0u);
+  EXPECT_EQ(runtime_.count("create"), 2u);
+}
+
+}  // namespace
+}  // namespace osb::lifecycle
