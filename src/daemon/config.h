@@ -46,6 +46,14 @@ struct SessionsConfig {
   std::uint64_t max_concurrent = 20'000;
 };
 
+// Sandboxes made ahead of time.
+struct PoolConfig {
+  bool automatic = true;  // by demand, for every shape that is asked for
+  std::uint64_t max_spares = 64;
+  std::optional<std::uint64_t> max_memory;  // bytes
+  std::uint32_t parts = 8;                  // namespaces that the launcher keeps ready
+};
+
 struct ServerConfig {
   std::string listen = "127.0.0.1";
   std::uint16_t port = 8080;  // 0 = pick a free one
@@ -108,6 +116,7 @@ struct Config {
   ResourcesConfig resources;
   SecurityConfig security;
   SessionsConfig sessions;
+  PoolConfig pool;
   ServerConfig server;
   AuthConfig auth;
   StorageConfig storage;

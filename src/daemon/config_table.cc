@@ -198,6 +198,13 @@ Result<> set_image_bytes(std::optional<std::uint64_t>& field, std::string_view t
   return set_number(field.emplace(), text, std::int64_t{1} << 20, std::int64_t{1} << 50);
 }
 
+Result<> set_pool_memory(std::optional<std::uint64_t>& field, std::string_view text) {
+  auto bytes = parse_bytes(text);
+  if (!bytes || *bytes < (1ull << 20) || *bytes > (1ull << 40)) return bad("must be an amount from 1Mi to 1Ti, such as 64Mi");
+  field = *bytes;
+  return Ok{};
+}
+
 using View = std::string_view;
 using C = const Config&;
 
@@ -251,6 +258,20 @@ const Option kOptions[] = {
     {"sessions.max_concurrent", "OPENSANDBOX_SESSIONS_MAX_CONCURRENT", "max-concurrent", "whole number 1..1000000",
      "sandboxes at the same time", true, [](Config& c, View t) { return set_number(c.sessions.max_concurrent, t, 1, 1'000'000); },
      [](C c) { return cat(c.sessions.max_concurrent); }},
+
+    {"pool.automatic", "OPENSANDBOX_POOL_AUTOMATIC", "pool-automatic", "true or false",
+     "whether sandboxes of a kind that is asked for are made ahead of time", true,
+     [](Config& c, View t) { return set_bool(c.pool.automatic, t); }, [](C c) { return cat(c.pool.automatic); }},
+    {"pool.max_spares", "OPENSANDBOX_POOL_MAX_SPARES", "pool-max-spares", "whole number 0..10000; 0 = none, named pools included",
+     "sandboxes made ahead of time, of all kinds together", true,
+     [](Config& c, View t) { return set_number(c.pool.max_spares, t, 0, 10'000); }, [](C c) { return cat(c.pool.max_spares); }},
+    {"pool.max_memory", "OPENSANDBOX_POOL_MAX_MEMORY", "pool-max-memory",
+     "amount from 1Mi to 1Ti, such as 64Mi; unset = an eighth of what the host has available",
+     "what sandboxes made ahead of time may take together", true, [](Config& c, View t) { return set_pool_memory(c.pool.max_memory, t); },
+     [](C c) { return c.pool.max_memory ? cat(*c.pool.max_memory) : std::string("null"); }},
+    {"pool.parts", "OPENSANDBOX_POOL_PARTS", "pool-parts", "whole number 0..256; 0 = none",
+     "namespaces kept ready for sandboxes that are made on the spot", true,
+     [](Config& c, View t) { return set_number(c.pool.parts, t, 0, 256); }, [](C c) { return cat(c.pool.parts); }},
 
     {"server.listen", "OPENSANDBOX_SERVER_LISTEN", "listen", "IP address", "address of the HTTP API", true,
      [](Config& c, View t) { return set_address(c.server.listen, t); }, [](C c) { return json_string(c.server.listen); }},

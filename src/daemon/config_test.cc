@@ -151,7 +151,8 @@ TEST_F(ConfigTest, EveryScalarCanComeFromAllThreePlaces) {
                                                         {"audit.directory", "/a"},
                                                         {"images.default_registry", "registry.example"},
                                                         {"images.ca_file", "/c"},
-                                                        {"images.max_bytes", "1048576"}};
+                                                        {"images.max_bytes", "1048576"},
+                                                        {"pool.max_memory", "64Mi"}};
   const Config defaults;
   std::set<std::string_view> flags, variables;
   for (const auto& option : options()) {

@@ -38,6 +38,7 @@ Task<Result<StartedRuntime>> start_native(RuntimeSetting setting) {
   options.launch.ranges_dir = kRangesDir;
   options.launch.data_dir = setting.instance.data_dir();
   options.launch.private_instance = setting.private_instance;
+  options.launch.parts = setting.config.pool.parts;
   CO_TRY(options.launch.launch_path, find_program("opensandbox-launch"));
   CO_TRY(options.launch.execd_path, find_program("opensandbox-execd"));
   CO_TRY(auto native, co_await runtime::NativeRuntime::start(setting.io, std::move(options)));

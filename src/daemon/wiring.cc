@@ -15,7 +15,7 @@ constexpr auto kRequestGrace = std::chrono::seconds(5);
 constexpr auto kPrivateGrace = std::chrono::milliseconds(200);
 constexpr auto kDestroyDeadline = std::chrono::seconds(15);
 
-lifecycle::Options lifecycle_options(const Config& config) {
+lifecycle::Options lifecycle_options(const Config& config, bool private_instance) {
   lifecycle::Options options;
   options.max_sandboxes = config.sessions.max_concurrent;
   options.max_timeout_seconds = config.server.max_sandbox_timeout_seconds;
@@ -26,6 +26,9 @@ lifecycle::Options lifecycle_options(const Config& config) {
   options.volumes.default_bytes = config.storage.volume_default_mb << 20;
   options.pull_missing = config.images.pull_missing;
   options.max_image_bytes = config.images.max_bytes;
+  options.spares.automatic = config.pool.automatic && !private_instance;  // which makes one sandbox, as a rule
+  options.spares.most = config.pool.max_spares;
+  options.spares.max_memory_bytes = config.pool.max_memory;
   return options;
 }
 
@@ -74,7 +77,7 @@ Result<> App::open_files() {
 Task<Result<>> App::start_runtime_room() {
   RuntimeSetting setting{io_, config_, *instance_, *images_, [this](const runtime::Ended& ended) { on_ended(ended); }, private_};
   CO_TRY(runtime_, co_await factory_(std::move(setting)));
-  lifecycle_ = std::make_unique<lifecycle::Service>(io_, *store_, *audit_, *images_, *runtime_.runtime, lifecycle_options(config_));
+  lifecycle_ = std::make_unique<lifecycle::Service>(io_, *store_, *audit_, *images_, *runtime_.runtime, lifecycle_options(config_, private_));
   for (const auto& ended : std::exchange(early_, {})) lifecycle_->on_ended(ended);
   co_return co_await lifecycle_->start();
 }
@@ -117,7 +120,7 @@ Result<> App::apply(const Config& config) {
   api_->set_keys(std::move(keys));
   api_->set_pull_for_all(config.images.pull_missing);
   api_->set_defaults(create_defaults(config));
-  lifecycle_->set_options(lifecycle_options(config));
+  lifecycle_->set_options(lifecycle_options(config, private_));
   log::set_level(config.log.level);
   return Ok{};
 }

@@ -66,7 +66,7 @@ void Launcher::adopt_one(const LedgerRecord& record) {
   sandbox.range = record.range;
   bool same_boot = record.boot_id == boot_id_;
   if (same_boot && ranges_.mark_used(record.range)) sandbox.has_range = true;
-  sandbox.pid = same_boot ? find_init(groups_.pids(record.id)) : 0;
+  sandbox.pid = same_boot && !record.spare ? find_init(groups_.pids(record.id)) : 0;  // whoever could claim a spare is gone
   sandbox.pidfd = Fd(sandbox.pid == 0 ? -1 : sys::raw::pidfd_open(sandbox.pid));
   bool watched = sandbox.pidfd && watch(sandbox.pidfd.get(), {.what = Watched::pid, .client = 0, .id = record.id});
   if (!watched) {

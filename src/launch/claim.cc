@@ -2,6 +2,7 @@
 // it the set-up, and the sandbox is like any other from then on. One that is never claimed has never run anything.
 #include <sys/socket.h>
 
+#include <algorithm>
 #include <cerrno>
 
 #include "launch/launcher.h"
@@ -22,7 +23,7 @@ void Launcher::claim(const Pending& to, const wire::ClaimRequest& request, Fd se
   refused.head.seq = to.seq;
   refused.failed = wire::Step::validate;
   auto* sandbox = find(request.id);
-  bool spare = sandbox != nullptr && sandbox->phase == Phase::live && sandbox->set_up;
+  bool spare = sandbox != nullptr && sandbox->phase == Phase::live && sandbox->set_up && sandbox->spare_of == to.client;
   refused.sys = sandbox == nullptr ? ENOENT : !spare ? EBUSY : EINVAL;
   if (!spare || !setup) return reply(to, &refused, sizeof refused);
   sandbox->create = to;
@@ -37,8 +38,23 @@ void Launcher::claim(const Pending& to, const wire::ClaimRequest& request, Fd se
   sandbox->failed = wire::Step::entrypoint;  // until execd says that it has started
 }
 
+// Nobody else knows of them: a client that comes back does not find its old ones again.
+void Launcher::end_spares_of(std::uint64_t client) {
+  std::vector<std::string> ids;
+  for (const auto& [id, sandbox] : sandboxes_)
+    if (sandbox.spare_of == client) ids.push_back(id);
+  for (const auto& id : ids)
+    if (auto* spare = find(id)) kill(*spare, wire::Cause::destroyed);
+}
+
+std::size_t Launcher::living() const {
+  return static_cast<std::size_t>(
+      std::count_if(sandboxes_.begin(), sandboxes_.end(), [](const auto& each) { return each.second.spare_of == 0; }));
+}
+
 Result<> Launcher::hand_over(Sandbox& sandbox, const wire::ClaimRequest& request, const Fd& setup) {
-  CHECK_OK(ledger_.write({sandbox.id, sandbox.range, request.deadline_boot_nanos, boot_id_}));
+  CHECK_OK(ledger_.write({sandbox.id, sandbox.range, request.deadline_boot_nanos, boot_id_, false}));
+  sandbox.spare_of = 0;
   sandbox.deadline = request.deadline_boot_nanos;
   if (sandbox.deadline != 0) schedule(sandbox.deadline, Chore::deadline, sandbox.id);
   if (sys::send_with_descriptor(sandbox.set_up.get(), "s", 1, setup.get()) != 1) return Error::from_errno("hand over the set-up", errno);

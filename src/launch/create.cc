@@ -100,6 +100,7 @@ void Launcher::create(const Pending& to, const wire::CreateRequest& request, Fd 
   sandbox.id = id;
   sandbox.create = to;
   sandbox.deadline = request.deadline_boot_nanos;
+  sandbox.spare_of = request.spare != 0 ? to.client : 0;
   std::vector<StagedVolume> none;
   auto begun = begin_create(sandbox, request, setup, volumes.empty() ? none : volumes.mapped());
   if (begun) return;
@@ -141,7 +142,7 @@ Result<> Launcher::begin_create(Sandbox& sandbox, const wire::CreateRequest& req
   plan.user_namespace = identity.user_namespace.get();
 
   CHECK_OK(step(Step::ledger));
-  CHECK_OK(ledger_.write({sandbox.id, sandbox.range, sandbox.deadline, boot_id_}));
+  CHECK_OK(ledger_.write({sandbox.id, sandbox.range, sandbox.deadline, boot_id_, sandbox.spare_of != 0}));
   sandbox.recorded = true;
 
   CHECK_OK(step(Step::network_namespace));

@@ -196,6 +196,7 @@ void Launcher::drop_client(std::uint64_t client) {
   clients_.erase(found);
   drop_captures_of(client);
   drop_staged_of(client);
+  end_spares_of(client);
 }
 
 void Launcher::dispatch(std::uint64_t client, Received& message) {
@@ -213,7 +214,7 @@ void Launcher::dispatch(std::uint64_t client, Received& message) {
       wire::HelloReply hello;
       hello.head.seq = to.seq;
       hello.pid = static_cast<std::uint32_t>(::getpid());
-      hello.live = static_cast<std::uint32_t>(sandboxes_.size());
+      hello.live = static_cast<std::uint32_t>(living());
       hello.cgroup_v2 = groups_.controllers_on_v2() ? 1 : 0;
       hello.landlock_abi = static_cast<std::uint32_t>(host_.landlock_abi());
       return reply(to, &hello, sizeof hello);

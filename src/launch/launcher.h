@@ -74,6 +74,7 @@ class Launcher {
     bool usage_read = false;
     bool frozen = false;
     std::uint64_t deadline = 0;
+    std::uint64_t spare_of = 0;  // the client that may claim it; 0 = it is a sandbox
     std::optional<Pending> create;
     std::optional<Pending> freeze;
     std::optional<Capture> capture;
@@ -166,6 +167,8 @@ class Launcher {
   // claim.cc: sandboxes made ahead of time
   Result<Fd> open_set_up_channel(Sandbox& sandbox);
   void claim(const Pending& to, const wire::ClaimRequest& request, Fd setup);
+  void end_spares_of(std::uint64_t client);
+  std::size_t living() const;  // sandboxes that are somebody's
   Result<> hand_over(Sandbox& sandbox, const wire::ClaimRequest& request, const Fd& setup);
 
   // teardown.cc: every way a sandbox ends

@@ -19,7 +19,7 @@ constexpr std::uint64_t kFreezeLimit = 2'000 * kMillisecond;
 void Launcher::set_deadline(const Pending& to, const wire::DeadlineRequest& request) {
   auto* sandbox = find(request.id);
   if (sandbox == nullptr || sandbox->phase == Phase::dying) return reply_status(to, wire::Op::set_deadline, ENOENT);
-  LedgerRecord record{sandbox->id, sandbox->range, request.deadline_boot_nanos, boot_id_};
+  LedgerRecord record{sandbox->id, sandbox->range, request.deadline_boot_nanos, boot_id_, sandbox->spare_of != 0};
   if (auto kept = ledger_.write(record); !kept) return reply_status(to, wire::Op::set_deadline, kept.error().sys(), "ledger");
   sandbox->deadline = request.deadline_boot_nanos;
   if (sandbox->deadline != 0) schedule(sandbox->deadline, Chore::deadline, sandbox->id);
@@ -81,6 +81,7 @@ void Launcher::list(const Pending& to, const wire::ListRequest& request) {
     entry.pid = at->second.pid;
     entry.frozen = at->second.frozen;
     entry.dying = at->second.phase == Phase::dying;
+    entry.spare = at->second.spare_of != 0;
   }
   page.more = at != sandboxes_.end();
   std::size_t unused = (wire::ListReply::kPage - page.count) * sizeof(wire::ListEntry);

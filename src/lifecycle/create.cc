@@ -101,7 +101,7 @@ Task<Result<Sandbox>> Service::make(Entry entry, Caller caller) {
 // nullopt: no spare is of this shape, or it was lost; the sandbox is then made from nothing, under its own id.
 Task<std::optional<Result<Sandbox>>> Service::claim_spare(Entry entry, Caller caller) {
   auto shape = shape_of(entry);
-  auto spare = shape ? spares_.take(*shape) : std::nullopt;
+  auto spare = shape ? spares_.take(*shape, entry.image_hold) : std::nullopt;
   if (!spare) co_return std::nullopt;
   entry.sandbox.id = *spare;
   if (entry.create_key) entry.create_key->sandbox = spare->text();
@@ -109,6 +109,7 @@ Task<std::optional<Result<Sandbox>>> Service::claim_spare(Entry entry, Caller ca
   auto claimed = co_await runtime_.claim(*spare, effective(entry.sandbox.spec), entry.sandbox.deadline_boot_nanos);
   bool lost = !claimed && claimed.error().kind() != Errc::invalid_argument;
   if (lost) {
+    spares_.lost(*shape);
     log::warn("spare sandbox lost", {{"sandbox", spare->text()}, {"error", claimed.error().what()}});
     co_return std::nullopt;
   }
@@ -120,7 +121,7 @@ Task<std::optional<Result<Sandbox>>> Service::claim_spare(Entry entry, Caller ca
 std::optional<Shape> Service::shape_of(const Entry& entry) const {
   const auto& spec = entry.sandbox.spec;
   if (!spec.snapshot_id.empty() || !spec.volumes.empty() || spec.platform) return std::nullopt;
-  return Shape{image_for(spec.image), entry.image_digest, spec.policy, spec.limits};
+  return Shape{pool_of(spec), image_for(spec.image), entry.image_digest, spec.policy, spec.limits};
 }
 
 Task<Result<Sandbox>> Service::settle_create(Entry entry, Caller caller, Result<> made) {

@@ -51,7 +51,8 @@ Service::Service(asio::io_context& io, store::Store& store, audit::Log& audit, i
       create_keys_(io, store),
       timer_(io.get_executor()),
       pulls_(io, images),
-      spares_(io, runtime, options_.spares),
+      spares_(io, runtime, options_.spares,
+              {[this] { return making_.size(); }, [this](const std::string& pool) { return table_.of_pool(pool); }}),
       tasks_(io.get_executor()) {
   if (options_.boot_id.empty()) options_.boot_id = kernel_boot_id();
   snapshots_ = std::make_unique<Snapshots>(io, *this, store, audit, images, runtime);
@@ -65,6 +66,7 @@ void Service::set_options(Options options) {
   options.wall_clock = options_.wall_clock;
   options_ = std::move(options);
   volumes_->set_options(options_.volumes);
+  spares_.set_options(options_.spares);
 }
 
 Task<void> Service::stop() {
@@ -108,7 +110,7 @@ Listing Service::list(const Filter& filter, std::size_t page, std::size_t page_s
 }
 
 bool Service::image_in_use(const std::string& digest_or_name) const {
-  bool used = spares_.uses_image(digest_or_name);
+  bool used = false;
   table_.each([&](const Entry& entry) {
     if (is_finished(entry.sandbox.status.state)) return;
     used = used || entry.image_name == digest_or_name || entry.image_digest == digest_or_name || entry.sandbox.spec.image == digest_or_name;

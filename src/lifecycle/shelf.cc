@@ -51,6 +51,7 @@ Task<Result<>> Service::remove_image_shielded(std::string reference, Caller call
     co_return Error(Errc::conflict, cat("a sandbox runs on image ", image.name)).with_hint("delete the sandbox first");
   if (auto recorded = record(caller, "image.remove", image.name, {{"digest", image.digest}}); !recorded) co_return recorded;
   Doomed doomed(doomed_, {image.name});
+  co_await spares_.leave({image});
   auto remove = [&images = images_, name = image.name] { return images.remove(name, {}); };
   auto removed = co_await off_loop(pulls_.workers(), std::move(remove));
   if (!removed) note_failure(caller, "image.remove", image.name, removed.error());
@@ -86,6 +87,7 @@ Task<std::uint64_t> Service::remove_all(std::vector<image::Image> victims) {
   std::vector<std::string> names;
   for (const auto& image : victims) names.push_back(image.name);
   Doomed doomed(doomed_, names);
+  co_await spares_.leave(std::move(victims));
   auto work = [&images = images_, names]() -> std::uint64_t {
     auto before = images.stored_bytes();
     for (const auto& name : names) {

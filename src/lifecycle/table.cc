@@ -16,7 +16,7 @@ const Entry* Table::find(std::string_view id) const {
 
 Entry& Table::insert(Entry entry) {
   std::string id = entry.sandbox.id.text();
-  auto& row = entries_.emplace(id, Row{std::move(entry), {}, {}}).first->second;
+  auto& row = entries_.emplace(id, Row{std::move(entry), {}, {}, {}}).first->second;
   by_age_.emplace(Key{row.entry.sandbox.created_at.micros, id}, &row.entry);
   index(row);
   return row.entry;
@@ -39,6 +39,11 @@ void Table::changed(Entry& entry) {
 std::optional<std::string> Table::oldest_finished() const {
   if (finished_.empty()) return std::nullopt;
   return finished_.begin()->second;
+}
+
+std::size_t Table::of_pool(std::string_view pool) const {
+  auto found = pools_.find(pool);
+  return found == pools_.end() ? 0 : found->second;
 }
 
 std::optional<std::int64_t> Table::next_due() const {
@@ -72,11 +77,15 @@ void Table::index(Row& row) {
   row.finished = finished_key(row.entry);
   if (row.due) due_.insert(*row.due);
   if (row.finished) finished_.insert(*row.finished);
+  row.pool = row.finished || row.entry.leaving != Leaving::no ? std::string() : pool_of(row.entry.sandbox.spec);
+  if (!row.pool.empty()) ++pools_[row.pool];
 }
 
 void Table::unindex(Row& row) {
   if (row.due) due_.erase(*row.due);
   if (row.finished) finished_.erase(*row.finished);
+  if (!row.pool.empty() && --pools_[row.pool] == 0) pools_.erase(row.pool);
+  row.pool.clear();
   row.due.reset();
   row.finished.reset();
 }

@@ -59,6 +59,8 @@ class Table {
   std::size_t live() const { return entries_.size() - finished_.size(); }
   std::optional<std::string> oldest_finished() const;
 
+  std::size_t of_pool(std::string_view pool) const;  // how many live that name it
+
   std::optional<std::int64_t> next_due() const;          // boot time
   std::vector<std::string> due(std::int64_t now) const;  // ids, earliest first
 
@@ -78,6 +80,7 @@ class Table {
     Entry entry;
     std::optional<Key> due;
     std::optional<Key> finished;
+    std::string pool;  // counted there
   };
   static std::optional<Key> due_key(const Entry& entry);
   static std::optional<Key> finished_key(const Entry& entry);
@@ -88,6 +91,7 @@ class Table {
   std::map<Key, const Entry*> by_age_;  // entries of a map stay where they are
   std::set<Key> due_;
   std::set<Key> finished_;
+  std::map<std::string, std::size_t, std::less<>> pools_;
 };
 
 }  // namespace osb::lifecycle

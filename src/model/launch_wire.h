@@ -57,7 +57,7 @@ struct HelloRequest {
 struct HelloReply {
   Head head{.op = Op::hello};
   std::uint32_t pid = 0;
-  std::uint32_t live = 0;       // sandboxes it holds
+  std::uint32_t live = 0;       // sandboxes it holds, spares not counted
   std::uint32_t cgroup_v2 = 0;  // 1: controllers on v2; 0: on v1
   std::uint32_t landlock_abi = 0;
 };
@@ -220,6 +220,8 @@ struct ListEntry {
   std::int32_t pid = 0;
   std::uint8_t frozen = 0;
   std::uint8_t dying = 0;
+  std::uint8_t spare = 0;  // nobody's yet
+  std::uint8_t unused = 0;
 };
 
 struct ListReply {

@@ -6,7 +6,8 @@
 namespace osb {
 
 std::string render_ledger_line(const LedgerRecord& record) {
-  std::string line = cat(record.id, " range ", record.range, " deadline ", record.deadline_boot_nanos, " boot ", record.boot_id);
+  std::string line = cat(record.id, " range ", record.range, " deadline ", record.deadline_boot_nanos, " boot ", record.boot_id,
+                         record.spare ? " spare 1" : "");
   line.resize(kLedgerLine - 1, ' ');
   return line + '\n';
 }
@@ -20,6 +21,7 @@ std::optional<LedgerRecord> parse_ledger_line(std::string_view line) {
     if (words[i] == "range") record.range = parse_int<std::uint32_t>(words[i + 1]).value_or(0);
     if (words[i] == "deadline") record.deadline_boot_nanos = parse_int<std::uint64_t>(words[i + 1]).value_or(0);
     if (words[i] == "boot") record.boot_id = words[i + 1];
+    if (words[i] == "spare") record.spare = words[i + 1] == "1";
   }
   return record;
 }

@@ -40,6 +40,12 @@ struct SandboxSpec {
   std::vector<std::string> layers;  // what the image or snapshot was when the sandbox was made, topmost first
 };
 
+// The pool a sandbox was asked from; "" = none.
+inline std::string pool_of(const SandboxSpec& spec) {
+  auto found = spec.extensions.find("poolRef");
+  return found == spec.extensions.end() ? std::string() : found->second;
+}
+
 struct Status {
   State state = State::pending;
   std::string reason;   // CONTAINER_RUNNING, CONTAINER_PAUSED, OOMKilled, ...

@@ -180,6 +180,29 @@ class LaunchHarness {
     return reply;
   }
 
+  wire::ListReply list() {
+    wire::ListRequest request;
+    send(&request, sizeof request);
+    wire::ListReply reply;
+    receive(wire::Op::list, &reply, sizeof reply);
+    return reply;
+  }
+
+  wire::HelloReply hello() {
+    wire::HelloRequest request;
+    send(&request, sizeof request);
+    wire::HelloReply reply;
+    receive(wire::Op::hello, &reply, sizeof reply);
+    return reply;
+  }
+
+  // From now on a client of its own; the old connection lives as long as what is returned.
+  Fd reconnect() {
+    Fd old = std::move(socket_);
+    connect();
+    return old;
+  }
+
   std::optional<wire::ExitedEvent> wait_exited(std::chrono::milliseconds limit = std::chrono::seconds(10)) {
     wire::ExitedEvent event;
     if (!receive(wire::Op::exited, &event, sizeof event, nullptr, limit)) return std::nullopt;

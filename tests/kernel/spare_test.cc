@@ -2,6 +2,9 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <fstream>
+#include <iterator>
+
 #include "base/clock.h"
 #include "tests/kernel/host_traces.h"
 #include "tests/kernel/kernel_test.h"
@@ -40,6 +43,13 @@ class Spare : public testing::Test {
 
   // Processes in the sandbox's own pid namespace; execd alone makes one.
   std::uint64_t processes(const std::string& id) { return launcher_.usage(id).pids; }
+
+  // Dead, whether or not somebody has buried it.
+  static bool ended(int pid) {
+    std::ifstream status(cat("/proc/", pid, "/status"));
+    std::string text{std::istreambuf_iterator<char>(status), {}};
+    return text.empty() || text.find("State:\tZ") != std::string::npos || text.find("State:\tX") != std::string::npos;
+  }
 
   LaunchHarness launcher_;
   int pid_ = 0;
@@ -102,11 +112,25 @@ TEST_F(Spare, ThatNobodyCanClaimAnyMoreEndsByItself) {
   auto claimed = prepare();
   EXPECT_EQ(launcher_.claim(claim_of(claimed), setup("")).failed, Step::none);
   launcher_.kill_launcher();
-  EXPECT_TRUE(eventually([&] { return ::kill(spare_pid, 0) != 0; }));
-  EXPECT_EQ(::kill(pid_, 0), 0);  // control: a claimed one lives on
+  EXPECT_TRUE(eventually([&] { return ended(spare_pid); }));
+  EXPECT_FALSE(ended(pid_));  // control: a claimed one lives on
   launcher_.start();
   EXPECT_TRUE(eventually([&] { return launcher_.ask(wire::Op::thaw, spare) == ENOENT; }));
   EXPECT_THAT(launcher_.run(claimed, "echo alive"), HasSubstr("alive"));
+}
+
+TEST_F(Spare, OfAClientThatHasGoneIsEndedAndNotListedAsASandbox) {
+  auto before = traces_of(launcher_.instance());
+  auto spare = prepare();
+  Fd maker = launcher_.reconnect();
+  EXPECT_EQ(launcher_.hello().live, 0u);
+  ASSERT_EQ(launcher_.list().count, 1u);
+  EXPECT_EQ(launcher_.list().entries[0].spare, 1);
+  EXPECT_EQ(launcher_.claim(claim_of(spare), setup("")).sys, EBUSY);  // another's
+  EXPECT_FALSE(ended(pid_));
+  maker.reset();
+  EXPECT_TRUE(eventually([&] { return launcher_.list().count == 0; }));
+  EXPECT_TRUE(eventually([&] { return traces_of(launcher_.instance()) == before; }));
 }
 
 }  // namespace

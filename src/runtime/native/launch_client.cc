@@ -44,7 +44,9 @@ Result<pid_t> spawn_launcher(const LaunchOptions& options, int error_fd) {
                                    options.execd_path,
                                    "--background",
                                    "--log",
-                                   options.run_dir + "/launch.log"};
+                                   options.run_dir + "/launch.log",
+                                   "--pool",
+                                   cat(options.parts)};
   if (options.private_instance) args.push_back("--private");
   std::vector<char*> argv;
   for (auto& arg : args) argv.push_back(arg.data());

@@ -23,6 +23,7 @@ struct LaunchOptions {
   std::string launch_path;
   std::string execd_path;
   bool private_instance = false;
+  std::uint32_t parts = 8;  // namespaces it keeps ready
 };
 
 struct LaunchAnswer {

@@ -133,6 +133,7 @@ Task<Result<>> NativeRuntime::create(SandboxId id, SandboxSpec spec, std::uint64
 
 Task<Result<>> NativeRuntime::prepare(SandboxId id, SandboxSpec spec) {
   CO_TRY(auto image, options_.images->resolve(spec.image));
+  if (image.digest != spec.image_digest) co_return Error(Errc::conflict, cat("image ", image.name, " is another one by now"));
   CO_TRY(auto request, plan_create(id, spec, image, 0));
   request.spare = 1;
   auto made = co_await make(std::move(id), request, Fd());
@@ -158,15 +159,20 @@ Task<Result<>> NativeRuntime::make(SandboxId id, wire::CreateRequest request, Fd
   co_return made;
 }
 
-// A claim that fails is the end of the spare: the launcher takes it apart before it answers.
+// A claim that fails is the end of the spare. One that the launcher refuses it takes apart itself.
 Task<Result<>> NativeRuntime::claim(SandboxId id, SandboxSpec spec, std::uint64_t deadline_boot_nanos) {
   CO_TRY(auto image, options_.images->resolve(spec.image));
   CO_TRY(auto setup, sealed_memory(plan_setup(spec, image)));
   auto request = plan_claim(id, spec, deadline_boot_nanos);
   auto answer = co_await launcher_.ask(bytes_of(request), setup.get(), kCreateDeadline);
-  if (!answer) co_return std::move(answer).error().in("claim sandbox");
-  auto claimed = created(*answer);
-  if (!claimed) live_.erase(id.text());
+  auto claimed = answer ? created(*answer) : Result<>(std::move(answer).error().in("claim sandbox"));
+  if (claimed) {
+    live_.insert(id.text());
+    co_return claimed;
+  }
+  live_.erase(id.text());
+  auto undone = co_await destroy(id);
+  if (!undone) log::debug("nothing to undo", {{"error", undone.error().what()}});
   co_return claimed;
 }
 
@@ -244,7 +250,8 @@ Task<Result<std::vector<Live>>> NativeRuntime::list() {
     if (page.count > wire::ListReply::kPage) co_return Error(Errc::internal, "bad list from the launcher");
     for (std::uint32_t i = 0; i < page.count; ++i) {
       auto id = id_of(page.entries[i].id);
-      if (id && !page.entries[i].dying) all.push_back({*id, page.entries[i].frozen != 0});
+      // Spares are between the launcher and the connection that asked for them; it ends those of one that is gone.
+      if (id && !page.entries[i].dying && !page.entries[i].spare) all.push_back({*id, page.entries[i].frozen != 0});
     }
     if (!page.more || page.count == 0) co_return all;
     request.after = page.entries[page.count - 1].id;
