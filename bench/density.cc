@@ -28,7 +28,6 @@ class Density {
   Density(Context& context, int count, Daemon& daemon) : context_(context), count_(count), daemon_(daemon), client_(daemon.tcp()) {}
 
   void run() {
-    daemon_.start();
     for (int turn = 0; turn < 10; ++turn) client_.whole_life();
     pause_ms(kSettleMs);
     before_ = memory();
@@ -148,6 +147,7 @@ void measure(Context& context, int count) {
   try {
     Daemon daemon(context.build, context.work, "density" + std::to_string(count), yaml);
     instance = daemon.instance();
+    daemon.start();
     Density(context, count, daemon).run();
   } catch (const std::exception& error) {
     context.rows.ours(kGroup, counted(count, "this part of the run")).unusable = first_line(error.what());
@@ -165,7 +165,6 @@ std::string idle_row(int count) { return counted(count, "cpu of serve, launcher 
 std::string gone_row(int count) { return counted(count, "deleted and nothing left"); }
 
 void measure_density(Context& context) {
-  if (!context.options.wants(kGroup)) return;
   auto counts = context.options.density;
   std::ranges::sort(counts);
   for (int count : counts) measure(context, count);

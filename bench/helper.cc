@@ -64,8 +64,12 @@ Helper::Helper(const std::function<void()>& prepare, const std::function<double(
   if (pid_ == 0) {
     ::close(ask[1]);
     ::signal(SIGINT, SIG_IGN);  // the one that asks ends us
-    prepare();
-    answer_lines(ask[0], answer[1], once);
+    try {
+      prepare();
+      answer_lines(ask[0], answer[1], once);
+    } catch (...) {
+      // Past this it would clean up what is its parent's.
+    }
     ::_exit(0);
   }
   ::close(ask[0]);

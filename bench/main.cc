@@ -13,6 +13,7 @@
 #include "lifecycle.h"
 #include "machine.h"
 #include "peers.h"
+#include "publish.h"
 #include "report.h"
 #include "startup.h"
 #include "throughput.h"
@@ -20,6 +21,9 @@
 
 namespace bench {
 namespace {
+
+// What takes long says that it has begun; standard output is for the result.
+void tell(const char* what) { std::cerr << "bench: " << what << std::endl; }
 
 // Rows that are a latency of one client, in turn; everything they need goes away before the next part begins.
 void take_turns(Context& context, Docker* docker) {
@@ -31,6 +35,7 @@ void take_turns(Context& context, Docker* docker) {
   peers.add_rows();
   RoundSettings settings = context.options.rounds;
   bool floor_only = !context.options.wants("lifecycle") && !context.options.wants("exec") && !context.options.wants("peers");
+  tell(floor_only ? "the floor" : "rounds of lifecycle, exec and peers");
   if (floor_only) settings.rounds = std::min(settings.rounds, 100);
   run_rounds(context.rows, settings);
 }
@@ -39,11 +44,14 @@ void measure(Context& context) {
   std::unique_ptr<Docker> docker;
   if (context.options.wants("peers") || context.options.wants("throughput")) docker = std::make_unique<Docker>(context);
   take_turns(context, docker.get());
-  Throughput(context, docker.get()).run();
+  if (context.options.wants("throughput")) {
+    tell("throughput");
+    Throughput(context, docker.get()).run();
+  }
   docker.reset();
-  measure_startup(context);
-  measure_transfer(context);
-  measure_density(context);  // last: see density.h
+  if (context.options.wants("startup")) tell("start-up"), measure_startup(context);
+  if (context.options.wants("transfer")) tell("transfer"), measure_transfer(context);
+  if (context.options.wants("density")) tell("density"), measure_density(context);  // last: see density.h
 }
 
 int run(int argc, char** argv) {
@@ -64,6 +72,8 @@ int run(int argc, char** argv) {
     return 130;
   }
   Report report = Report::of(context, date);
+  if (!options.out.empty()) write_folder(report, options.out);
+  if (options.write_docs) write_docs(report, root);
   std::fputs((options.json ? report.json() : report.text()).c_str(), stdout);
   return 0;
 }

@@ -43,7 +43,6 @@ void Peers::add_rows() {
   if (!on_path("bwrap")) bwrap.unusable = "not installed";
   add_oci("crun", {}, 3);
   add_oci("runc", {}, 3);
-  // The first platform that works: systrap is not in every build, and kvm not on every machine.
   add_oci("runsc", {"--rootless=false", "--network=none"}, 15);
   docker_->add_rows(context_.rows);
   add_server();
@@ -60,28 +59,22 @@ void Peers::add_oci(const std::string& runtime, const Words& options, int every)
   }
   Words lead = {runtime, "--root", (context_.work / (runtime + "-state")).string()};
   lead.insert(lead.end(), options.begin(), options.end());
-  auto run = [lead, bundle, runtime](const Words& extra, int turn) {
+  auto words_of = [lead, bundle, runtime](const Words& extra, const std::string& turn) {
     Words words = lead;
     words.insert(words.end(), extra.begin(), extra.end());
-    for (const auto& word : {std::string("run"), std::string("--bundle"), bundle.string(),
-                             "osb-bench-" + runtime + "-" + std::to_string(::getpid()) + "-" + std::to_string(turn)})
-      words.push_back(word);
-    return time_hello(words);
+    words.insert(words.end(), {"run", "--bundle", bundle.string(), "osb-bench-" + runtime + "-" + std::to_string(::getpid()) + "-" + turn});
+    return words;
   };
   Words platform;
   if (runtime == "runsc") {
-    for (const char* name : {"systrap", "ptrace"}) {
-      platform = {std::string("--platform=") + name};
-      try {
-        run(platform, -1);
+    // The last one that works: systrap is quicker, but not in every build, and kvm not on every machine.
+    for (const char* name : {"ptrace", "systrap"})
+      if (Words words = {std::string("--platform=") + name}; capture(words_of(words, name), true).ok()) {
+        platform = words;
         row.note = std::string("platform ") + name;
-        break;
-      } catch (const std::exception&) {
-        continue;
       }
-    }
   }
-  auto once = [run, platform, turn = 0]() mutable { return run(platform, turn++); };
+  auto once = [words_of, platform, turn = 0]() mutable { return time_hello(words_of(platform, std::to_string(turn++))); };
   helpers_.push_back(std::make_unique<Helper>(runtime == "crun" ? hide_cgroup2 : [] {}, once));
   row.once = [helper = helpers_.back().get()] { return helper->sample(); };
 }

@@ -44,6 +44,9 @@ std::string remark(const Row& row) {
   return out;
 }
 
+// A number of its own, or samples of a time: the two have different columns.
+bool is_value(const Row& row) { return row.value || (row.samples.empty() && (row.group == "throughput" || row.group == "density")); }
+
 std::string text_line(const Row& row, double floor) {
   const char* name = row.name.c_str();
   if (row.value) {
@@ -83,7 +86,9 @@ std::string markdown_line(const Row& row, double floor) {
     std::string ratio = std::isnan(row.ratio_to) ? "" : print("%.3f", *row.value / row.ratio_to);
     return "| " + name + " | " + print("%.4g %s", *row.value, row.unit.c_str()) + " | " + ratio + " | " + said + " |\n";
   }
-  if (row.samples.empty()) return "| " + name + " | - | | " + escaped(row.unusable.empty() ? "no sample" : row.unusable) + " |\n";
+  if (row.samples.empty())
+    return "| " + name + (is_value(row) ? " | - | | " : " | - | | | | | | ") + escaped(row.unusable.empty() ? "no sample" : row.unusable) +
+           " |\n";
   return "| " + name + " | " +
          print("%.3f | %.3f | %.3f | %.2f | %.2f | %zu", row.at(0.5) / 1e3, row.at(0.99) / 1e3, row.at(1) / 1e3, row.at(0.5) / floor,
                row.at(0.99) / floor, row.samples.size()) +
@@ -105,16 +110,12 @@ Report Report::of(const Context& context, std::string date) {
 std::string Report::text() const {
   std::string out = machine + "\n" + versions + "\n" + options.command_line + ", " + date + "\n";
   for (const auto& group : kOrder) {
-    bool first = true;
-    for (const auto& row : rows.all()) {
-      if (row.group != group) continue;
-      if (first && (group == "throughput" || group == "density" || group == "startup"))
-        out += print("\n%-50s %9s %-5s %7s\n", group.c_str(), "value", "", "/floor");
-      else if (first)
-        out += print("\n%-50s %8s %8s %8s %7s %7s %6s\n", (group + " (ms)").c_str(), "p50", "p99", "max", "p50/F", "p99/F", "n");
-      first = false;
-      out += text_line(row, rows.floor());
-    }
+    std::string times, values;
+    for (const auto& row : rows.all())
+      if (row.group == group) (is_value(row) ? values : times) += text_line(row, rows.floor());
+    if (!times.empty())
+      out += print("\n%-50s %8s %8s %8s %7s %7s %6s\n", (group + " (ms)").c_str(), "p50", "p99", "max", "p50/F", "p99/F", "n") + times;
+    if (!values.empty()) out += print("\n%-50s %9s %-5s %7s\n", group.c_str(), "value", "", "/floor") + values;
   }
   out += "\n";
   if (busy) out += "This machine is busy: the ratios mean little. Stop what else runs and try again.\n";
@@ -145,7 +146,7 @@ std::string Report::markdown() const {
   for (const auto& group : kOrder) {
     std::string lines, values;
     for (const auto& row : rows.all())
-      if (row.group == group) ((row.value || row.samples.empty()) ? values : lines) += markdown_line(row, rows.floor());
+      if (row.group == group) (is_value(row) ? values : lines) += markdown_line(row, rows.floor());
     if (lines.empty() && values.empty()) continue;
     out += "\n### " + std::string(1, static_cast<char>(group[0] - 32)) + group.substr(1) + "\n";
     if (!lines.empty()) out += "\n| milliseconds | p50 | p99 | max | p50/F | p99/F | n | |\n|---|--:|--:|--:|--:|--:|--:|---|\n" + lines;

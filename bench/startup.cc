@@ -31,7 +31,6 @@ void measure_idle(Context& context, const Daemon& daemon) {
 }  // namespace
 
 void measure_startup(Context& context) {
-  if (!context.options.wants(kGroup)) return;
   Row& fresh = context.rows.ours(kGroup, "start to the first answer, nothing there yet");
   Row& again = context.rows.ours(kGroup, "start to the first answer, state of before");
   Row& hello = context.rows.ours(kGroup, "start to the first hello from a sandbox");

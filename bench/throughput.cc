@@ -16,6 +16,17 @@ namespace {
 constexpr const char* kGroup = "throughput";
 constexpr double kDrainMs = 300;  // what was deleted last is still being taken apart
 
+// In a child: nothing may be thrown past this, or it would clean up what is its parent's.
+int spawn_until(Clock::time_point start, double seconds, int answer) {
+  long done = 0;
+  try {
+    for (; seconds_since(start) < seconds && !interrupted(); ++done) time_hello({"/bin/busybox", "echo", "hello"});
+  } catch (...) {
+    return 1;
+  }
+  return ::write(answer, &done, sizeof done) == sizeof done ? 0 : 1;
+}
+
 // One process for each core, so that they share no address space and no table of descriptors.
 double bare_spawns(double seconds) {
   int ends[2];
@@ -24,11 +35,7 @@ double bare_spawns(double seconds) {
   std::vector<pid_t> workers;
   for (int index = 0; index < cores(); ++index) {
     pid_t pid = ::fork();
-    if (pid == 0) {
-      long done = 0;
-      for (; seconds_since(start) < seconds && !interrupted(); ++done) time_hello({"/bin/busybox", "echo", "hello"});
-      ::_exit(::write(ends[1], &done, sizeof done) == sizeof done ? 0 : 1);
-    }
+    if (pid == 0) ::_exit(spawn_until(start, seconds, ends[1]));
     workers.push_back(pid);
   }
   ::close(ends[1]);
@@ -48,7 +55,6 @@ std::string count_of(int clients) { return std::to_string(clients) + (clients ==
 std::string lives_row(int clients) { return "lifecycles, " + count_of(clients); }
 
 void Throughput::run() {
-  if (!context_.options.wants(kGroup)) return;
   measure_floor();
   with_defaults();
   with_pool_off();
@@ -84,13 +90,13 @@ void Throughput::with_defaults() {
 }
 
 void Throughput::with_pool_off() {
-  std::string name = "lifecycles, 8 clients, pool.automatic: false", why;
+  std::string why;
   if (!Daemon::accepts(context_.build, context_.work, kPartsYaml, &why)) {
-    context_.rows.ours(kGroup, name).unusable = why;
+    context_.rows.ours(kGroup, kPoolOffRate).unusable = why;
     return;
   }
   Daemon daemon(context_.build, context_.work, "throughput-off", kPartsYaml);
-  if (started(daemon, name)) lives(name, daemon.tcp(), 8, context_.options.seconds);
+  if (started(daemon, kPoolOffRate)) lives(kPoolOffRate, daemon.tcp(), 8, context_.options.seconds);
 }
 
 void Throughput::lives(const std::string& name, const Server& server, int clients, double seconds) {

@@ -11,6 +11,7 @@ namespace bench {
 
 inline const std::string kSpawnRate = "floor: bare spawns on all cores";
 inline const std::string kSustained = "lifecycles, 8 clients for ";  // and the seconds
+inline const std::string kPoolOffRate = "lifecycles, 8 clients, pool.automatic: false";
 inline const std::string kDockerRate = "Docker API: create+start+wait+rm, 8 clients";
 std::string lives_row(int clients);  // name of the row with the default configuration
 

@@ -110,7 +110,6 @@ class Transfer {
 }  // namespace
 
 void measure_transfer(Context& context) {
-  if (!context.options.wants(kGroup)) return;
   std::string size = std::to_string(context.options.transfer_mib) + " MiB";
   Row& plain = context.rows.add(kGroup, kPlainCopy);
   Row& upload = context.rows.ours(kGroup, kUpload);
