@@ -133,6 +133,11 @@ function(osb_tests)
       gtest_discover_tests(test_${room} TEST_PREFIX "${room}/" PROPERTIES TIMEOUT 60 LABELS unit DISCOVERY_TIMEOUT 60)
     endif()
   endforeach()
+  # Counted by tools/instruction_guard.py; not a test by itself.
+  add_executable(guard_serve_path tests/guard/serve_path.cc)
+  target_link_libraries(guard_serve_path PRIVATE osb_daemon osb_warnings)
+  # Debian's valgrind cannot read the compiler's debug information; names are all it needs.
+  target_link_options(guard_serve_path PRIVATE -Wl,--strip-debug)
   file(GLOB kernel CONFIGURE_DEPENDS ${CMAKE_SOURCE_DIR}/tests/kernel/*.cc)
   if(kernel)
     add_executable(test_kernel ${kernel})

@@ -12,6 +12,12 @@ namespace {
 
 http::Response no_such_route() { return problem(404, "GENERAL::NOT_FOUND", "There is no such path; GET /docs lists what there is."); }
 
+http::Response too_many_requests() {
+  auto response = problem(429, "GENERAL::TOO_MANY_REQUESTS", "Too many requests of this key are being answered; wait for some to end.");
+  response.headers.add("Retry-After", "1");
+  return response;
+}
+
 http::Response wrong_method(const std::vector<std::string>& allowed) {
   std::string allow;
   for (const auto& method : allowed) allow += cat(allow.empty() ? "" : ", ", method);
@@ -29,7 +35,8 @@ bool is_json_type(std::string_view content_type) {
 // A failure of ours is logged here, once, with the id the client can quote.
 http::Response tell(const Error& error, const http::Request& request, Door door) {
   int status = status_of(error.kind());
-  if (status >= 500 && status != 501)
+  bool refused = lifecycle::retry_after_seconds(error.code()) > 0;  // told where it was decided
+  if (status >= 500 && status != 501 && !refused)
     log::error("request failed", {{"request_id", request.request_id}, {"code", error.code()}, {"error", error.what()}});
   return render(error, door == Door::local ? Reader::local : Reader::remote);
 }
@@ -47,7 +54,7 @@ Result<SandboxId> sandbox_id(const Call& call) {
 }
 
 Api::Api(asio::io_context& io, lifecycle::Service& lifecycle, proxy::Proxy& proxy, image::Store& images, Keys keys, Options options)
-    : context_{io, lifecycle, proxy, images, std::move(options)}, keys_(std::move(keys)) {
+    : context_{io, lifecycle, proxy, images, std::move(options)}, keys_(std::move(keys)), requests_(context_.options.max_requests_per_key) {
   for (const RouteSpec& spec : v1::routes()) {
     if (spec.mount != Mount::root_only) mount(spec, "/v1", 1);
     if (spec.mount != Mount::v1_only) mount(spec, "", 0);
@@ -70,6 +77,8 @@ Task<void> Api::serve(http::Request& request, http::Responder& responder, Door d
   const Entry* entry = match.route ? &entries_[static_cast<std::size_t>(match.route - router_.routes().data())] : nullptr;
   auto caller = admit(request, door, entry);
   if (!caller) co_return co_await send(responder, tell(caller.error(), request, door));
+  auto counted = door == Door::local ? RequestCount::Mark() : requests_.enter(payer(*caller, entry, match.params));
+  if (!counted) co_return co_await send(responder, too_many_requests());
   if (entry && entry->spec->access == Access::local && door != Door::local) entry = nullptr;
   if (!entry) {
     bool known = match.path_known && !match.route;
@@ -82,6 +91,14 @@ Task<void> Api::serve(http::Request& request, http::Responder& responder, Door d
   }
   auto done = co_await entry->spec->stream(context_, std::move(call), responder);
   if (!done && !responder.started()) co_await send(responder, tell(done.error(), request, door));
+}
+
+// Whose bound a request counts against. What goes to a sandbox counts against the key that made the sandbox.
+std::string_view Api::payer(const Caller& caller, const Entry* entry, const http::Router::Params& params) const {
+  if (!entry || entry->spec->access != Access::token) return caller.name;
+  auto id = params.find("id");
+  auto owner = id == params.end() ? std::string_view() : context_.lifecycle.owner_of(id->second);
+  return owner.empty() ? std::string_view(caller.name) : owner;
 }
 
 Result<Caller> Api::admit(const http::Request& request, Door door, const Entry* entry) const {

@@ -7,6 +7,7 @@
 
 #include "api/auth.h"
 #include "api/call.h"
+#include "api/request_count.h"
 #include "http/http.h"
 #include "http/router.h"
 
@@ -21,6 +22,7 @@ class Api {
   void set_keys(Keys keys) { keys_ = std::move(keys); }
   void set_defaults(CreateDefaults defaults) { context_.options.defaults = std::move(defaults); }
   void set_pull_for_all(bool all) { context_.options.pull_for_all = all; }
+  void set_max_requests_per_key(std::size_t most) { requests_.set_most(most); }
   void set_tcp_authority(std::string authority) { context_.options.tcp_authority = std::move(authority); }
 
   struct Entry {
@@ -34,10 +36,12 @@ class Api {
   void mount(const RouteSpec& spec, std::string_view prefix, std::size_t segments);
   Task<void> serve(http::Request& request, http::Responder& responder, Door door);
   Result<Caller> admit(const http::Request& request, Door door, const Entry* entry) const;
+  std::string_view payer(const Caller& caller, const Entry* entry, const http::Router::Params& params) const;
   Task<http::Response> respond(http::Request& request, const Entry& entry, Call call);
 
   Context context_;
   Keys keys_;
+  RequestCount requests_;
   http::Router router_;
   std::vector<Entry> entries_;  // same order as the router's table
 };

@@ -26,6 +26,7 @@ struct Options {
   std::string tcp_authority;  // where the TCP door is, for requests without a usable Host
   std::string version = "0";
   bool pull_for_all = true;  // false: only callers that see everything may pull
+  std::size_t max_requests_per_key = 2048;
 };
 
 struct Context {

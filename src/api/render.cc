@@ -1,6 +1,10 @@
 #include "api/render.h"
 
+#include <algorithm>
+
 #include "api/json_text.h"
+#include "base/text.h"
+#include "lifecycle/admission.h"
 #include "model/json.h"
 
 namespace osb::api {
@@ -95,7 +99,9 @@ int status_of(Errc kind) {
 }
 
 std::string error_json(const Error& error, Reader reader) {
-  auto sentence = reader == Reader::remote ? public_sentence(error.kind()) : std::string_view();
+  // What admission control says is for the client, also where the kind is that of a failure of ours.
+  bool secret = reader == Reader::remote && lifecycle::retry_after_seconds(error.code()) == 0;
+  auto sentence = secret ? public_sentence(error.kind()) : std::string_view();
   std::string_view message = sentence.empty() ? std::string_view(error.what()) : sentence;
   ObjectText text;
   text.add("code", error.code().empty() ? default_code(error.kind()) : std::string_view(error.code()));
@@ -105,7 +111,10 @@ std::string error_json(const Error& error, Reader reader) {
 }
 
 http::Response render(const Error& error, Reader reader) {
-  return http::Response::json(status_of(error.kind()), error_json(error, reader));
+  int status = status_of(error.kind());
+  auto response = http::Response::json(status, error_json(error, reader));
+  if (status == 429 || status == 503) response.headers.add("Retry-After", cat(std::max(1, lifecycle::retry_after_seconds(error.code()))));
+  return response;
 }
 
 http::Response problem(int status, std::string_view code, std::string_view message) {

@@ -99,12 +99,12 @@ std::string_view name_of(Source source) {
 }
 
 Limits Config::default_limits() const {
-  Limits limits;
-  limits.memory_bytes = resources.memory_mb << 20;
-  limits.cpu_millis = resources.cpu_millis;
-  limits.disk_bytes = resources.disk_mb << 20;
-  limits.pids = resources.pids;
-  return limits;
+  Limits out;
+  out.memory_bytes = resources.memory_mb << 20;
+  out.cpu_millis = resources.cpu_millis;
+  out.disk_bytes = resources.disk_mb << 20;
+  out.pids = resources.pids;
+  return out;
 }
 
 Policy Config::default_policy() const {

@@ -54,6 +54,20 @@ struct PoolConfig {
   std::uint32_t parts = 8;                  // namespaces that the launcher keeps ready
 };
 
+// Before the host or the patience of other keys runs out, creates are refused (docs/operations.md, When much is asked).
+struct LimitsConfig {
+  std::optional<std::uint64_t> max_sandboxes_per_key;  // nullopt = as many as sessions.max_concurrent
+  std::uint64_t max_creates_in_flight = 0;             // 0 = four for each cpu, at least 16
+  std::uint64_t max_waiting_per_key = 256;
+  std::uint64_t max_waiting = 1024;
+  std::uint64_t max_wait_seconds = 10;
+  std::uint64_t max_requests_per_key = 2048;
+  std::uint64_t memory_reserve_percent = 10;
+  std::optional<std::uint64_t> memory_overcommit_percent;  // nullopt = limits of sandboxes may add up to anything
+  std::uint64_t pids_reserve = 1024;
+  std::uint64_t disk_reserve_mb = 64;  // MiB
+};
+
 struct ServerConfig {
   std::string listen = "127.0.0.1";
   std::uint16_t port = 8080;  // 0 = pick a free one
@@ -117,6 +131,7 @@ struct Config {
   SecurityConfig security;
   SessionsConfig sessions;
   PoolConfig pool;
+  LimitsConfig limits;
   ServerConfig server;
   AuthConfig auth;
   StorageConfig storage;

@@ -205,6 +205,15 @@ Result<> set_pool_memory(std::optional<std::uint64_t>& field, std::string_view t
   return Ok{};
 }
 
+Result<> set_optional_number(std::optional<std::uint64_t>& field, std::string_view text, std::int64_t low, std::int64_t high) {
+  std::uint64_t number = 0;
+  CHECK_OK(set_number(number, text, low, high));
+  field = number;
+  return Ok{};
+}
+
+std::string show_optional(const std::optional<std::uint64_t>& field) { return field ? cat(*field) : std::string("null"); }
+
 using View = std::string_view;
 using C = const Config&;
 
@@ -272,6 +281,44 @@ const Option kOptions[] = {
     {"pool.parts", "OPENSANDBOX_POOL_PARTS", "pool-parts", "whole number 0..256; 0 = none",
      "namespaces kept ready for sandboxes that are made on the spot", true,
      [](Config& c, View t) { return set_number(c.pool.parts, t, 0, 256); }, [](C c) { return cat(c.pool.parts); }},
+
+    {"limits.max_sandboxes_per_key", "OPENSANDBOX_LIMITS_MAX_SANDBOXES_PER_KEY", "max-sandboxes-per-key",
+     "whole number 1..1000000; unset = no bound of its own", "sandboxes of one key at the same time", true,
+     [](Config& c, View t) { return set_optional_number(c.limits.max_sandboxes_per_key, t, 1, 1'000'000); },
+     [](C c) { return show_optional(c.limits.max_sandboxes_per_key); }},
+    {"limits.max_creates_in_flight", "OPENSANDBOX_LIMITS_MAX_CREATES_IN_FLIGHT", "max-creates-in-flight",
+     "whole number 0..4096; 0 = four for each cpu, at least 16", "creates worked on at the same time; the others wait, keys in turn", true,
+     [](Config& c, View t) { return set_number(c.limits.max_creates_in_flight, t, 0, 4096); },
+     [](C c) { return cat(c.limits.max_creates_in_flight); }},
+    {"limits.max_waiting_per_key", "OPENSANDBOX_LIMITS_MAX_WAITING_PER_KEY", "max-waiting-per-key", "whole number 1..100000",
+     "creates of one key that may wait for their turn", true,
+     [](Config& c, View t) { return set_number(c.limits.max_waiting_per_key, t, 1, 100'000); },
+     [](C c) { return cat(c.limits.max_waiting_per_key); }},
+    {"limits.max_waiting", "OPENSANDBOX_LIMITS_MAX_WAITING", "max-waiting", "whole number 1..100000",
+     "creates of all keys that may wait for their turn", true,
+     [](Config& c, View t) { return set_number(c.limits.max_waiting, t, 1, 100'000); }, [](C c) { return cat(c.limits.max_waiting); }},
+    {"limits.max_wait_seconds", "OPENSANDBOX_LIMITS_MAX_WAIT_SECONDS", "max-wait-seconds", "whole number 1..3600",
+     "longest a create waits for its turn", true, [](Config& c, View t) { return set_number(c.limits.max_wait_seconds, t, 1, 3600); },
+     [](C c) { return cat(c.limits.max_wait_seconds); }},
+    {"limits.max_requests_per_key", "OPENSANDBOX_LIMITS_MAX_REQUESTS_PER_KEY", "max-requests-per-key", "whole number 1..1000000",
+     "requests of one key over TCP at the same time, streams and terminals of its sandboxes among them", true,
+     [](Config& c, View t) { return set_number(c.limits.max_requests_per_key, t, 1, 1'000'000); },
+     [](C c) { return cat(c.limits.max_requests_per_key); }},
+    {"limits.memory_reserve_percent", "OPENSANDBOX_LIMITS_MEMORY_RESERVE_PERCENT", "memory-reserve-percent", "whole number 0..99",
+     "part of the host's memory that stays available; below it creates are refused", true,
+     [](Config& c, View t) { return set_number(c.limits.memory_reserve_percent, t, 0, 99); },
+     [](C c) { return cat(c.limits.memory_reserve_percent); }},
+    {"limits.memory_overcommit_percent", "OPENSANDBOX_LIMITS_MEMORY_OVERCOMMIT_PERCENT", "memory-overcommit-percent",
+     "whole number 1..1000000; unset = no bound", "what the memory limits of all sandboxes may add up to, as a part of the host's memory",
+     true, [](Config& c, View t) { return set_optional_number(c.limits.memory_overcommit_percent, t, 1, 1'000'000); },
+     [](C c) { return show_optional(c.limits.memory_overcommit_percent); }},
+    {"limits.pids_reserve", "OPENSANDBOX_LIMITS_PIDS_RESERVE", "pids-reserve", "whole number 0..4194304",
+     "process ids of the host that stay free; below it creates are refused", true,
+     [](Config& c, View t) { return set_number(c.limits.pids_reserve, t, 0, 4'194'304); }, [](C c) { return cat(c.limits.pids_reserve); }},
+    {"limits.disk_reserve_mb", "OPENSANDBOX_LIMITS_DISK_RESERVE_MB", "disk-reserve-mb", "whole number 0..16777216, MiB",
+     "free space where the state directory is; below it creates are refused", true,
+     [](Config& c, View t) { return set_number(c.limits.disk_reserve_mb, t, 0, 16 << 20); },
+     [](C c) { return cat(c.limits.disk_reserve_mb); }},
 
     {"server.listen", "OPENSANDBOX_SERVER_LISTEN", "listen", "IP address", "address of the HTTP API", true,
      [](Config& c, View t) { return set_address(c.server.listen, t); }, [](C c) { return json_string(c.server.listen); }},

@@ -147,6 +147,8 @@ TEST_F(ConfigTest, EveryScalarCanComeFromAllThreePlaces) {
   // Rows whose default is not a value one can write get one here.
   const std::map<std::string_view, std::string> kValues{{"server.max_sandbox_timeout_seconds", "7200"},
                                                         {"server.public_host", "h"},
+                                                        {"limits.max_sandboxes_per_key", "100"},
+                                                        {"limits.memory_overcommit_percent", "400"},
                                                         {"auth.api_key_file", "/k"},
                                                         {"audit.directory", "/a"},
                                                         {"images.default_registry", "registry.example"},

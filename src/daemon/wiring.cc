@@ -6,6 +6,7 @@
 #include "base/text.h"
 #include "daemon/secrets.h"
 #include "daemon/version.h"
+#include "runtime/host_room.h"
 
 namespace osb::daemon {
 namespace {
@@ -15,9 +16,25 @@ constexpr auto kRequestGrace = std::chrono::seconds(5);
 constexpr auto kPrivateGrace = std::chrono::milliseconds(200);
 constexpr auto kDestroyDeadline = std::chrono::seconds(15);
 
+lifecycle::AdmissionLimits admission_limits(const LimitsConfig& config) {
+  lifecycle::AdmissionLimits limits;
+  limits.sandboxes_per_key = config.max_sandboxes_per_key;
+  limits.creates = config.max_creates_in_flight;
+  limits.waiting_per_key = config.max_waiting_per_key;
+  limits.waiting = config.max_waiting;
+  limits.longest_wait = std::chrono::seconds(config.max_wait_seconds);
+  limits.memory_reserve_percent = config.memory_reserve_percent;
+  limits.memory_overcommit_percent = config.memory_overcommit_percent;
+  limits.pids_reserve = config.pids_reserve;
+  limits.disk_reserve_bytes = config.disk_reserve_mb << 20;
+  return limits;
+}
+
 lifecycle::Options lifecycle_options(const Config& config, bool private_instance) {
   lifecycle::Options options;
   options.max_sandboxes = config.sessions.max_concurrent;
+  options.admission = admission_limits(config.limits);
+  options.host_room = [state = config.storage.state_dir] { return runtime::read_host_room(state); };
   options.max_timeout_seconds = config.server.max_sandbox_timeout_seconds;
   options.allow_root_mode = config.security.allow_root_mode;
   options.allow_permissive_syscalls = config.security.allow_permissive;
@@ -77,7 +94,8 @@ Result<> App::open_files() {
 Task<Result<>> App::start_runtime_room() {
   RuntimeSetting setting{io_, config_, *instance_, *images_, [this](const runtime::Ended& ended) { on_ended(ended); }, private_};
   CO_TRY(runtime_, co_await factory_(std::move(setting)));
-  lifecycle_ = std::make_unique<lifecycle::Service>(io_, *store_, *audit_, *images_, *runtime_.runtime, lifecycle_options(config_, private_));
+  lifecycle_ =
+      std::make_unique<lifecycle::Service>(io_, *store_, *audit_, *images_, *runtime_.runtime, lifecycle_options(config_, private_));
   for (const auto& ended : std::exchange(early_, {})) lifecycle_->on_ended(ended);
   co_return co_await lifecycle_->start();
 }
@@ -91,6 +109,7 @@ Result<> App::open_doors() {
   proxy_ = std::make_unique<proxy::Proxy>(io_, *lifecycle_, *audit_, proxy::Tokens(std::move(secret)));
   api::Options options{create_defaults(config_), config_.server.public_host, "localhost", std::string(kVersion)};
   options.pull_for_all = config_.images.pull_missing;
+  options.max_requests_per_key = config_.limits.max_requests_per_key;
   api_ = std::make_unique<api::Api>(io_, *lifecycle_, *proxy_, *images_, std::move(keys), std::move(options));
   local_ = std::make_unique<http::Server>(io_, http::Limits{}, api_->handler(api::Door::local));
   CHECK_OK(local_->listen_unix(instance_->api_socket(), 0600));
@@ -119,6 +138,7 @@ Result<> App::apply(const Config& config) {
   images_->set_registries(std::move(registries));
   api_->set_keys(std::move(keys));
   api_->set_pull_for_all(config.images.pull_missing);
+  api_->set_max_requests_per_key(config.limits.max_requests_per_key);
   api_->set_defaults(create_defaults(config));
   lifecycle_->set_options(lifecycle_options(config, private_));
   log::set_level(config.log.level);

@@ -8,6 +8,9 @@
 namespace osb::lifecycle {
 namespace {
 
+constexpr std::int64_t kTellRefusedNanos = 1'000'000'000;
+constexpr std::size_t kMostRefused = 1024;
+
 Error not_allowed(std::string_view field, std::string_view why) {
   return Error(Errc::invalid_argument, cat(field, ": ", why)).with_code("SANDBOX::INVALID_PARAMETER").at(field);
 }
@@ -64,6 +67,11 @@ Task<Result<Sandbox>> Service::create(SandboxSpec spec, Caller caller) {
 }
 
 Task<Result<Sandbox>> Service::create_shielded(SandboxSpec spec, Caller caller, std::optional<store::CreateKey> key) {
+  auto ticket = co_await entrance_.enter(caller.name, spec.limits.memory_bytes);
+  if (!ticket) {
+    note_refusal(caller, ticket.error());
+    co_return std::move(ticket).error();
+  }
   auto auth = std::exchange(spec.image_auth, {});  // from here on only a pull knows it
   auto entry = prepare(std::move(spec), caller);
   if (!entry) {
@@ -79,6 +87,7 @@ Task<Result<Sandbox>> Service::create_shielded(SandboxSpec spec, Caller caller, 
     co_return begun;
   }
   auto made = co_await make(*std::move(entry), caller);
+  if (!made) made = out_of_room(std::move(made).error());
   if (!made) note_failure(caller, "sandbox.create", id, made.error());
   co_return made;
 }
@@ -138,6 +147,20 @@ SandboxSpec Service::effective(SandboxSpec spec) const {
   return spec;
 }
 
+// A flood of refusals must not fill the disk: of those with the same caller and code one a second is told, with how many it was.
+void Service::note_refusal(const Caller& caller, const Error& error) {
+  if (refused_.size() > kMostRefused) refused_.clear();
+  auto& refused = refused_[{caller.name, error.code()}];
+  ++refused.untold;
+  auto now = boot_now_nanos();
+  if (now < refused.tell_again_at) return;
+  refused.tell_again_at = now + kTellRefusedNanos;
+  auto count = cat(std::exchange(refused.untold, 0));
+  log::warn("creates refused", {{"caller", caller.name}, {"code", error.code()}, {"count", count}});
+  auto done = audit_.record(caller, {"sandbox.create", "", error.code(), {{"error", error.what()}, {"count", count}}});
+  if (!done) log::error("audit record lost", {{"action", "sandbox.create"}, {"error", done.error().what()}});
+}
+
 Result<> Service::check_options(const SandboxSpec& spec) const {
   if (spec.policy.user == UserMode::root && !options_.allow_root_mode)
     return not_allowed("extensions.opensandbox.mode", "root mode is switched off on this server (security.allow_root_mode)");
@@ -161,10 +184,6 @@ Result<Entry> Service::prepare(SandboxSpec spec, const Caller& caller) {
   if (image && spec.snapshot_id.empty() && doomed_.contains(image->name))
     return Error(Errc::conflict, cat("image ", image->name, " is being removed")).with_code("SANDBOX::IMAGE_IN_USE").at("image.uri");
   if (image) spec.layers = image->layers;
-  if (live() >= options_.max_sandboxes)
-    return Error(Errc::exhausted, cat("this server holds its maximum of ", options_.max_sandboxes, " sandboxes"))
-        .with_code("SANDBOX::LIMIT_REACHED")
-        .with_hint("delete sandboxes that are no longer needed or raise sessions.max_concurrent");
   auto now = options_.wall_clock();
   Sandbox sandbox{.id = SandboxId::random(),
                   .owner = caller.name,

@@ -106,7 +106,8 @@ TEST_F(CreateTest, CapacityCountsWhatLivesAndWhatIsBeingMade) {
   ASSERT_TRUE(until([&] { return runtime_.waiting("create") == 1; }));
   auto third = run(service_->create(spec(), kAlice));
   ASSERT_FALSE(third);
-  EXPECT_EQ(third.error().kind(), Errc::exhausted);
+  EXPECT_EQ(third.error().kind(), Errc::unavailable);
+  EXPECT_EQ(third.error().code(), "SANDBOX::LIMIT_REACHED");
   runtime_.release("create");
   ASSERT_TRUE(until([&] { return second.done(); }));
   EXPECT_TRUE(second.value());
@@ -132,7 +133,8 @@ TEST_F(CreateTest, AFailureOfTheStoreTakesTheSandboxApart) {
   store_.failing = Error(Errc::exhausted, "database or disk is full");
   auto made = run(service_->create(spec(), kAlice));
   ASSERT_FALSE(made);
-  EXPECT_EQ(made.error().kind(), Errc::exhausted);
+  EXPECT_EQ(made.error().kind(), Errc::unavailable);
+  EXPECT_EQ(made.error().code(), "SANDBOX::HOST_EXHAUSTED");
   EXPECT_TRUE(runtime_.sandboxes.empty());
   EXPECT_EQ(runtime_.count("destroy"), 1u);
   EXPECT_EQ(service_->live(), 0u);

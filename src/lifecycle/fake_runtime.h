@@ -40,6 +40,10 @@ class FakeRuntime : public runtime::Runtime {
   // Calls of `op` wait (before they do anything) until release(op).
   void hold(const std::string& op) { gates_.try_emplace(op, io_.get_executor(), Timer::time_point::max()); }
   void release(const std::string& op) { gates_.erase(op); }
+  void release_one(const std::string& op) { gates_.at(op).cancel_one(); }  // the one that waits longest
+  // Only the next call of `op` waits, until release_held(op).
+  void hold_next(const std::string& op) { hold_next_.insert(op); }
+  void release_held(const std::string& op) { gates_.erase("held " + op); }
   // Calls of `op` do their work at once but answer only after release("answer " + op).
   void hold_answer(const std::string& op) { hold("answer " + op); }
   std::size_t waiting(const std::string& op) const { return waiting_.contains(op) ? waiting_.at(op) : 0; }
@@ -170,6 +174,7 @@ class FakeRuntime : public runtime::Runtime {
   // Destroying the gate's timer wakes everyone who waits at it.
   Task<void> pass(std::string gate) {
     auto found = gates_.find(gate);
+    if (hold_next_.erase(gate) > 0) found = gates_.try_emplace("held " + gate, io_.get_executor(), Timer::time_point::max()).first;
     if (found == gates_.end()) co_return;
     ++waiting_[gate];
     co_await found->second.async_wait(nothrow);
@@ -190,6 +195,7 @@ class FakeRuntime : public runtime::Runtime {
   runtime::EndedHandler ended_;
   std::map<std::string, std::deque<Error>> failures_;
   std::map<std::string, Timer> gates_;
+  std::set<std::string> hold_next_;
   std::map<std::string, std::size_t> waiting_;
 };
 

@@ -57,8 +57,8 @@ TEST_F(IdempotencyTest, AFailedCreateFreesTheKeyAndTellsThoseWhoWait) {
   settle();
   runtime_.release("create");
   ASSERT_TRUE(until([&] { return first.done() && second.done(); }));
-  EXPECT_EQ(first.value().error().kind(), Errc::exhausted);
-  EXPECT_EQ(second.value().error().kind(), Errc::exhausted);
+  EXPECT_EQ(first.value().error().kind(), Errc::unavailable);
+  EXPECT_EQ(second.value().error().kind(), Errc::unavailable);
   auto later = create("k", "b");
   ASSERT_TRUE(later) << "the key is free, also for another request";
   EXPECT_FALSE(later->replayed);

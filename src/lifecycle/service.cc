@@ -34,6 +34,12 @@ bool matches(const Sandbox& sandbox, const Filter& filter) {
   });
 }
 
+AdmissionLimits admission_limits(const Options& options) {
+  auto limits = options.admission;
+  limits.sandboxes = options.max_sandboxes;
+  return limits;
+}
+
 }  // namespace
 
 Error unknown_sandbox(const SandboxId& id) {
@@ -48,6 +54,10 @@ Service::Service(asio::io_context& io, store::Store& store, audit::Log& audit, i
       images_(images),
       runtime_(runtime),
       options_(std::move(options)),
+      entrance_(
+          io.get_executor(), admission_limits(options_),
+          [this](const std::string& key) { return Standing{table_.live(), table_.live_of(key), table_.promised_bytes()}; },
+          options_.host_room),
       create_keys_(io, store),
       timer_(io.get_executor()),
       pulls_(io, images),
@@ -64,9 +74,11 @@ Service::~Service() = default;
 void Service::set_options(Options options) {
   options.boot_id = options_.boot_id;
   options.wall_clock = options_.wall_clock;
+  options.host_room = options_.host_room;
   options_ = std::move(options);
   volumes_->set_options(options_.volumes);
   spares_.set_options(options_.spares);
+  entrance_.set_limits(admission_limits(options_));
 }
 
 Task<void> Service::stop() {
@@ -89,6 +101,11 @@ Result<Sandbox> Service::find(const SandboxId& id) const {
   const auto* entry = table_.find(id.text());
   if (entry == nullptr || entry->leaving != Leaving::no) return unknown_sandbox(id);
   return entry->sandbox;
+}
+
+std::string_view Service::owner_of(std::string_view id) const {
+  const auto* entry = table_.find(id);
+  return entry == nullptr || entry->leaving != Leaving::no ? std::string_view() : std::string_view(entry->sandbox.owner);
 }
 
 Result<EventLog> Service::events(const SandboxId& id, const Caller& caller) const {

@@ -19,7 +19,9 @@
 #include "audit/audit.h"
 #include "base/result.h"
 #include "image/image.h"
+#include "lifecycle/admission.h"
 #include "lifecycle/boot_timer.h"
+#include "lifecycle/entrance.h"
 #include "lifecycle/idempotency.h"
 #include "lifecycle/measure.h"
 #include "lifecycle/pulls.h"
@@ -35,7 +37,9 @@
 namespace osb::lifecycle {
 
 struct Options {
-  std::size_t max_sandboxes = 20'000;               // Errc::exhausted past it
+  std::size_t max_sandboxes = 20'000;               // SANDBOX::LIMIT_REACHED past it
+  AdmissionLimits admission;                        // its `sandboxes` is the line above
+  Entrance::Rooms host_room;                        // what the host has left; empty = it is not looked at
   std::optional<std::int64_t> max_timeout_seconds;  // cap for create; nullopt = none
   bool allow_root_mode = true;
   bool allow_permissive_syscalls = false;
@@ -106,6 +110,10 @@ class Service {
   runtime::Runtime& runtime() { return runtime_; }
 
   void on_ended(const runtime::Ended& ended);  // wired to the runtime by the daemon
+  // Whose sandbox it is; empty when there is none. For counting a key's requests by the sandbox they go to.
+  std::string_view owner_of(std::string_view id) const;
+  // Creates under way and in line; whether the host has room for sandboxes that nobody asked for yet.
+  Entrance& entrance() { return entrance_; }
   std::size_t live() const { return table_.live() + making_.size(); }
   bool image_in_use(const std::string& digest_or_name) const;
   bool image_in_use(const image::Image& image) const;
@@ -148,6 +156,7 @@ class Service {
   SandboxSpec effective(SandboxSpec spec) const;
   Task<Result<Sandbox>> settle_create(Entry entry, Caller caller, Result<> made);
   Task<void> undo_create(SandboxId id);
+  void note_refusal(const Caller& caller, const Error& error);
   std::string image_for(const std::string& reference) const;
   static Details create_details(const Entry& entry);
 
@@ -210,6 +219,12 @@ class Service {
   runtime::Runtime& runtime_;
   Options options_;
   Table table_;
+  Entrance entrance_;
+  struct Refused {
+    std::int64_t tell_again_at = 0;  // boot time
+    std::size_t untold = 0;
+  };
+  std::map<std::pair<std::string, std::string>, Refused> refused_;  // by caller and code
   CreateKeys create_keys_;
   // Creates under way. The end of a sandbox may be told before its create answers.
   struct Making {

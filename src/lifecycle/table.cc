@@ -1,6 +1,7 @@
 #include "lifecycle/table.h"
 
 #include <algorithm>
+#include <utility>
 
 namespace osb::lifecycle {
 
@@ -16,7 +17,7 @@ const Entry* Table::find(std::string_view id) const {
 
 Entry& Table::insert(Entry entry) {
   std::string id = entry.sandbox.id.text();
-  auto& row = entries_.emplace(id, Row{std::move(entry), {}, {}, {}}).first->second;
+  auto& row = entries_.emplace(id, Row{.entry = std::move(entry), .due = {}, .finished = {}, .pool = {}}).first->second;
   by_age_.emplace(Key{row.entry.sandbox.created_at.micros, id}, &row.entry);
   index(row);
   return row.entry;
@@ -34,6 +35,11 @@ void Table::changed(Entry& entry) {
   auto& row = entries_.find(entry.sandbox.id.text())->second;
   unindex(row);
   index(row);
+}
+
+std::size_t Table::live_of(std::string_view owner) const {
+  auto found = live_of_.find(owner);
+  return found == live_of_.end() ? 0 : found->second;
 }
 
 std::optional<std::string> Table::oldest_finished() const {
@@ -79,6 +85,7 @@ void Table::index(Row& row) {
   if (row.finished) finished_.insert(*row.finished);
   row.pool = row.finished || row.entry.leaving != Leaving::no ? std::string() : pool_of(row.entry.sandbox.spec);
   if (!row.pool.empty()) ++pools_[row.pool];
+  if (!row.finished) count(row);
 }
 
 void Table::unindex(Row& row) {
@@ -88,6 +95,22 @@ void Table::unindex(Row& row) {
   row.pool.clear();
   row.due.reset();
   row.finished.reset();
+  uncount(row);
+}
+
+void Table::count(Row& row) {
+  row.counted = true;
+  row.counted_bytes = row.entry.sandbox.spec.limits.memory_bytes;
+  promised_bytes_ += row.counted_bytes;
+  ++live_of_[row.entry.sandbox.owner];
+}
+
+// By what was counted: the specification may have been moved out of the entry since.
+void Table::uncount(Row& row) {
+  if (!std::exchange(row.counted, false)) return;
+  promised_bytes_ -= row.counted_bytes;
+  auto owner = live_of_.find(row.entry.sandbox.owner);
+  if (--owner->second == 0) live_of_.erase(owner);
 }
 
 }  // namespace osb::lifecycle

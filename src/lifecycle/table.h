@@ -57,6 +57,8 @@ class Table {
   std::size_t size() const { return entries_.size(); }
   std::size_t finished() const { return finished_.size(); }
   std::size_t live() const { return entries_.size() - finished_.size(); }
+  std::size_t live_of(std::string_view owner) const;
+  std::uint64_t promised_bytes() const { return promised_bytes_; }  // memory limits of all that live
   std::optional<std::string> oldest_finished() const;
 
   std::size_t of_pool(std::string_view pool) const;  // how many live that name it
@@ -80,18 +82,24 @@ class Table {
     Entry entry;
     std::optional<Key> due;
     std::optional<Key> finished;
-    std::string pool;  // counted there
+    std::string pool;                 // counted there
+    std::uint64_t counted_bytes = 0;  // among those of its owner while it lives
+    bool counted = false;
   };
   static std::optional<Key> due_key(const Entry& entry);
   static std::optional<Key> finished_key(const Entry& entry);
   void index(Row& row);
   void unindex(Row& row);
+  void count(Row& row);
+  void uncount(Row& row);
 
   std::map<std::string, Row, std::less<>> entries_;
   std::map<Key, const Entry*> by_age_;  // entries of a map stay where they are
   std::set<Key> due_;
   std::set<Key> finished_;
   std::map<std::string, std::size_t, std::less<>> pools_;
+  std::map<std::string, std::size_t, std::less<>> live_of_;  // by owner
+  std::uint64_t promised_bytes_ = 0;
 };
 
 }  // namespace osb::lifecycle
