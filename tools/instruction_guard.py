@@ -42,9 +42,8 @@ def name_of(operation, live):
 
 def start(build, live, folder):
     """callgrind on the program; one dump in `folder` for every measure_* function that returns."""
-    words = ["valgrind", "--tool=callgrind", "--collect-atstart=no", f"--callgrind-out-file={folder}/out"]
-    for operation in OPERATIONS:
-        words += [f"--toggle-collect=measure_{operation}", f"--dump-after=measure_{operation}"]
+    words = ["valgrind", "--tool=callgrind", "--collect-atstart=no", "--toggle-collect=measure_*", f"--callgrind-out-file={folder}/out"]
+    words += [f"--dump-after=measure_{operation}" for operation in OPERATIONS]
     return subprocess.Popen([*words, str(build / PROGRAM), str(live)], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
 
 
@@ -72,7 +71,7 @@ def count(build):
         for live, folder, process in runs:
             printed, complaints = process.communicate(timeout=SECONDS)
             counts = read_dumps(folder)
-            if process.returncode != 0 or set(counts) != set(OPERATIONS):
+            if process.returncode != 0 or set(counts) != set(OPERATIONS) or not all(counts.values()):
                 sys.exit(f"guard: {PROGRAM} {live} failed under valgrind (status {process.returncode})\n{complaints[-2000:]}")
             for operation in OPERATIONS:
                 out[name_of(operation, live)] = round(counts[operation] / int(printed))
@@ -132,7 +131,7 @@ def main():
     if tolerance != TOLERANCE:
         print(f"guard: the baseline is for {baseline['toolchain']}, this is {tools}: {tolerance} % are let pass")
     lines, worse = compare(counts, baseline["instructions"], tolerance)
-    print(f"guard: instructions of serve for one operation, now and in the baseline\n" + "\n".join(lines))
+    print("guard: instructions of serve for one operation, now and in the baseline\n" + "\n".join(lines))
     if worse:
         sys.exit(f"guard: {', '.join(worse)}: serve does more for the same request than it did.\n"
                  "  Find it:    valgrind --tool=callgrind build/release/guard_serve_path; callgrind_annotate --inclusive=yes callgrind.out.*\n"

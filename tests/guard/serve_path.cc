@@ -14,18 +14,23 @@
 #include <boost/asio/co_spawn.hpp>
 #include <cstdio>
 #include <filesystem>
-#include <fstream>
+#include <map>
+#include <memory>
 #include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
 
+#include "api/api.h"
+#include "audit/audit.h"
 #include "base/fd.h"
 #include "base/log.h"
 #include "base/text.h"
-#include "daemon/config.h"
-#include "daemon/wiring.h"
+#include "http/http.h"
 #include "lifecycle/fake_runtime.h"
+#include "lifecycle/service.h"
+#include "proxy/proxy.h"
+#include "store/store.h"
 
 namespace osb {
 namespace {
@@ -33,6 +38,7 @@ namespace {
 constexpr std::string_view kCreateBody =
     R"({"image":{"uri":"host"},"timeout":600,"resourceLimits":{"cpu":"1","memory":"256Mi"},"env":{"LANG":"C.UTF-8","TEAM":"a"},)"
     R"("entrypoint":["tail","-f","/dev/null"],"metadata":{"team":"a","purpose":"guard"}})";
+constexpr std::string_view kKey = "0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef";
 constexpr std::string_view kExecBody = R"({"command":"echo hello"})";
 
 // What execd answers to `echo hello`: a stream of three events in chunks.
@@ -130,25 +136,28 @@ class Execd {
 
 class Bed {
  public:
+  // Valgrind does not know every system call of the image store; images are the one other thing made of memory here.
   Bed() : directory_(make_directory()), execd_(directory_ + "/execd.sock") {
     log::set_level(log::Level::error);
-    daemon::Config config;
-    config.storage.state_dir = directory_ + "/state";
-    config.storage.run_dir = directory_ + "/run";
-    config.server.port = 0;
-    config.log.level = log::Level::error;
-    // The host this runs on must not decide the count.
-    config.limits.memory_reserve_percent = config.limits.pids_reserve = config.limits.disk_reserve_mb = 0;
-    app_ = std::make_unique<daemon::App>(io_, config, false, [this](daemon::RuntimeSetting setting) { return fake(std::move(setting)); });
-    auto started = run(app_->start());
-    if (!started) give_up(started.error().what());
-    std::ifstream(config.storage.state_dir + "/api-key") >> key_;
+    runtime_.execd_target = http::Target::unix_socket(directory_ + "/execd.sock");
+    store_ = must(store::Store::open(directory_ + "/opensandbox.db"));
+    audit_ = must(audit::Log::open(directory_ + "/audit"));
+    service_ = std::make_unique<lifecycle::Service>(io_, *store_, *audit_, images_, runtime_, options());
+    runtime_.on_ended([this](const runtime::Ended& ended) { service_->on_ended(ended); });
+    must(run(service_->start()));
+    proxy_ = std::make_unique<proxy::Proxy>(io_, *service_, *audit_, proxy::Tokens("secret"));
+    api::Keys keys;
+    keys.add("default", kKey, true);
+    api_ = std::make_unique<api::Api>(io_, *service_, *proxy_, images_, std::move(keys), api::Options{});
+    server_ = std::make_unique<http::Server>(io_, http::Limits{}, api_->handler(api::Door::tcp));
+    port_ = must(server_->listen_tcp("127.0.0.1", 0));
     connect();
   }
   ~Bed() {
     client_.reset();
-    run_void(app_->stop());
-    app_.reset();
+    run_void(server_->stop(std::chrono::seconds(1)));
+    run_void(proxy_->stop());
+    run_void(service_->stop());
     std::filesystem::remove_all(directory_);
   }
 
@@ -181,21 +190,24 @@ class Bed {
     return path;
   }
 
-  Task<Result<daemon::StartedRuntime>> fake(daemon::RuntimeSetting setting) {
-    auto runtime = std::make_unique<lifecycle::FakeRuntime>(setting.io);
-    runtime->on_ended(setting.ended);
-    runtime->execd_target = http::Target::unix_socket(directory_ + "/execd.sock");
-    daemon::StartedRuntime started;
-    started.runtime = std::move(runtime);
-    co_return started;
+  static lifecycle::Options options() {
+    lifecycle::Options options;
+    options.spares.automatic = false;  // made by timers
+    options.spares.most = 0;
+    options.host_room = [] { return runtime::HostRoom{}; };  // the host this runs on must not decide the count
+    return options;
+  }
+
+  template <class T>
+  static T must(Result<T> result) {
+    if (!result) give_up(result.error().what());
+    return *std::move(result);
   }
 
   void connect() {
-    auto colon = app_->address().rfind(':');
-    auto port = parse_int<std::uint16_t>(std::string_view(app_->address()).substr(colon + 1));
     sockaddr_in address{};
     address.sin_family = AF_INET;
-    address.sin_port = htons(port.value_or(0));
+    address.sin_port = htons(port_);
     address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
     client_.reset(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
     if (::connect(client_.get(), reinterpret_cast<const sockaddr*>(&address), sizeof address) != 0) give_up("cannot connect to the server");
@@ -207,7 +219,7 @@ class Bed {
 
   std::string ask(std::string_view method, std::string_view path, std::string_view body, std::string_view status,
                   std::string_view field = {}) {
-    auto key = field.empty() ? cat("OPEN-SANDBOX-API-KEY: ", key_, "\r\n") : std::string(field);
+    auto key = field.empty() ? cat("OPEN-SANDBOX-API-KEY: ", kKey, "\r\n") : std::string(field);
     auto request = cat(method, " ", path, " HTTP/1.1\r\nHost: 127.0.0.1:8080\r\nUser-Agent: guard/1\r\nAccept: */*\r\n", key);
     if (!body.empty()) request += cat("Content-Type: application/json\r\nContent-Length: ", body.size(), "\r\n");
     request += cat("\r\n", body);
@@ -251,8 +263,15 @@ class Bed {
   std::string directory_;
   asio::io_context io_{1};
   Execd execd_;
-  std::unique_ptr<daemon::App> app_;
-  std::string key_;
+  lifecycle::FakeRuntime runtime_{io_};
+  lifecycle::FakeImages images_;
+  std::unique_ptr<store::Store> store_;
+  std::unique_ptr<audit::Log> audit_;
+  std::unique_ptr<lifecycle::Service> service_;
+  std::unique_ptr<proxy::Proxy> proxy_;
+  std::unique_ptr<api::Api> api_;
+  std::unique_ptr<http::Server> server_;
+  std::uint16_t port_ = 0;
   Fd client_;
   std::map<std::string, std::string> tokens_;
 };
