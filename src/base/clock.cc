@@ -2,7 +2,6 @@
 
 #include <time.h>
 
-#include <cstdio>
 
 #include "base/civil_time.h"
 #include "base/text.h"
@@ -74,18 +73,29 @@ std::optional<std::int64_t> take_offset_seconds(std::string_view& text) {
   return sign * (*hours * 3600LL + *minutes * 60);
 }
 
+// The last `count` decimal digits of `value`.
+void put_digits(std::string& out, std::size_t at, std::size_t count, std::int64_t value) {
+  for (auto end = at + count; end-- > at; value /= 10) out[end] = static_cast<char>('0' + value % 10);
+}
+
 }  // namespace
 
 WallTime wall_now() { return {nanos_of(CLOCK_REALTIME) / 1000}; }
 std::int64_t wall_now_millis() { return nanos_of(CLOCK_REALTIME) / 1'000'000; }
 std::int64_t boot_now_nanos() { return nanos_of(CLOCK_BOOTTIME); }
 
+// Every answer and every audit line has several of these: printf takes ten times as long.
 std::string format_rfc3339(WallTime t) {
   auto at = civil_time(t.micros / 1'000'000);
-  char out[48];
-  int n = std::snprintf(out, sizeof out, "%04d-%02d-%02dT%02d:%02d:%02d.%06dZ", static_cast<int>(at.year), at.month, at.day, at.hour,
-                        at.minute, at.second, static_cast<int>(t.micros % 1'000'000));
-  return {out, static_cast<std::size_t>(n)};
+  std::string out = "0000-00-00T00:00:00.000000Z";
+  put_digits(out, 0, 4, at.year);
+  put_digits(out, 5, 2, at.month);
+  put_digits(out, 8, 2, at.day);
+  put_digits(out, 11, 2, at.hour);
+  put_digits(out, 14, 2, at.minute);
+  put_digits(out, 17, 2, at.second);
+  put_digits(out, 20, 6, t.micros % 1'000'000);
+  return out;
 }
 
 std::optional<WallTime> parse_rfc3339(std::string_view text) {
