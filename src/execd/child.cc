@@ -1,13 +1,15 @@
 #include "execd/child.h"
 
 #include <errno.h>
+#include <limits.h>
 #include <linux/capability.h>
 #include <signal.h>
 #include <sys/ioctl.h>
 #include <sys/prctl.h>
-#include <sys/resource.h>
 
-#include "base/text.h"
+#include <cstring>
+#include <vector>
+
 #include "sys/raw.h"
 
 namespace osb::execd {
@@ -20,29 +22,55 @@ constexpr std::uint32_t kRootMode = bit(CAP_CHOWN) | bit(CAP_DAC_OVERRIDE) | bit
 // Everything the child needs as plain pointers, made before the fork.
 struct Image {
   const ChildPlan& plan;
-  std::vector<std::vector<char*>> argvs;
-  std::vector<std::string> variables;
+  std::vector<char*> argvs;  // of all attempts, one behind the other, each ended by a null
+  std::string variables;     // "NAME=value" of all, each ended by a NUL
   std::vector<char*> envp;
   std::size_t underscore = 0;  // index in envp of "_"
+  std::string_view path;       // where programs are looked for
   // Written by the child behind the compiler's back.
   volatile ChildStep failed = ChildStep::none;
   volatile int sys = 0;
 };
 
-Image make_image(const ChildPlan& plan) {
-  Image image{.plan = plan, .argvs = {}, .variables = {}, .envp = {}};
-  for (const Attempt& attempt : plan.attempts) {
-    auto& argv = image.argvs.emplace_back();
-    for (const std::string& word : attempt.argv) argv.push_back(const_cast<char*>(word.c_str()));
-    argv.push_back(nullptr);
+std::vector<char*> pointers_to(std::span<const Attempt> attempts) {
+  std::size_t count = 0;
+  for (const Attempt& attempt : attempts) count += attempt.argv.size() + 1;
+  std::vector<char*> pointers;
+  pointers.reserve(count);
+  for (const Attempt& attempt : attempts) {
+    for (const std::string& word : attempt.argv) pointers.push_back(const_cast<char*>(word.c_str()));
+    pointers.push_back(nullptr);
   }
-  image.variables.reserve(plan.env->size());
-  for (const auto& [name, value] : *plan.env)
-    if (name != "_") image.variables.push_back(cat(name, "=", value));
-  for (std::string& variable : image.variables) image.envp.push_back(variable.data());
+  return pointers;
+}
+
+void add_variables(Image& image, const Variables& env) {
+  std::size_t bytes = 0;
+  std::size_t count = 0;
+  env.each([&](const std::string& name, const std::string& value) {
+    bytes += name.size() + value.size() + 2;
+    ++count;
+  });
+  image.variables.reserve(bytes);  // what has been pointed to stays where it is
+  image.envp.reserve(count + 2);
+  env.each([&](const std::string& name, const std::string& value) {
+    if (name == "_") return;
+    image.envp.push_back(image.variables.data() + image.variables.size());
+    image.variables += name;
+    image.variables += '=';
+    image.variables += value;
+    image.variables += '\0';
+  });
   image.underscore = image.envp.size();
   image.envp.push_back(nullptr);
   image.envp.push_back(nullptr);
+}
+
+Image make_image(const ChildPlan& plan) {
+  Variables env(*plan.env, plan.base_env);
+  Image image{.plan = plan, .argvs = pointers_to(plan.attempts), .variables = {}, .envp = {}, .path = kDefaultPath};
+  if (const std::string* path = env.find("PATH")) image.path = *path;
+  add_variables(image, env);
   return image;
 }
 
@@ -102,26 +130,53 @@ bool try_next_place(const char* path) {
   return absent;
 }
 
+// A place to look, written as the entry "_=PATH" that a shell would set.
+class Place {
+ public:
+  // False when no path of the kernel's is that long.
+  bool name(std::string_view directory, std::string_view program) {
+    if (directory.size() + program.size() + 2 > sizeof text_ - 2) return errno = ENAMETOOLONG, false;
+    char* end = put(text_ + 2, directory);
+    if (!directory.empty() && !directory.ends_with('/')) *end++ = '/';
+    *put(end, program) = '\0';
+    return true;
+  }
+  char* entry() { return text_; }
+  const char* path() const { return text_ + 2; }
+
+ private:
+  static char* put(char* to, std::string_view text) { return static_cast<char*>(::memcpy(to, text.data(), text.size())) + text.size(); }
+  char text_[2 + PATH_MAX + 1] = {'_', '='};
+};
+
+// Everywhere the program of one argv may be. The places are put together here, on the stack: nearly always the first is the one.
+void try_everywhere(Image& image, char** argv, Place& place, int& denied) {
+  std::string_view program = argv[0];
+  bool search = program.find('/') == std::string_view::npos;
+  std::string_view rest = image.path;
+  image.envp[image.underscore] = place.entry();
+  for (bool more = true; more;) {
+    auto end = rest.find(':');
+    more = search && end != std::string_view::npos;
+    std::string_view directory = rest.substr(0, end);
+    if (!place.name(!search ? "" : directory.empty() ? "." : directory, program)) return;
+    ::execve(place.path(), argv, image.envp.data());
+    if (errno == EACCES) denied = EACCES;
+    if (!try_next_place(place.path())) return;
+    if (more) rest.remove_prefix(end + 1);
+  }
+}
+
 void execute(Image& image) {
   int denied = 0;
-  for (std::size_t i = 0; i < image.argvs.size(); ++i) {
-    for (const std::string& place : image.plan.attempts[i].places) {
-      const char* path = place.c_str() + 2;
-      image.envp[image.underscore] = const_cast<char*>(place.c_str());
-      ::execve(path, image.argvs[i].data(), image.envp.data());
-      if (errno == EACCES) denied = EACCES;
-      if (!try_next_place(path)) break;
-    }
+  Place place;
+  char** argv = image.argvs.data();
+  for (std::size_t i = 0; i < image.plan.attempts.size(); ++i) {
+    try_everywhere(image, argv, place, denied);
+    argv += image.plan.attempts[i].argv.size() + 1;
   }
   if (errno == ENOENT && denied != 0) errno = denied;
   failed(image, ChildStep::exec);
-}
-
-void restore_open_files(const ChildPlan& plan) {
-  rlimit files{};
-  if (!plan.open_files || ::getrlimit(RLIMIT_NOFILE, &files) != 0) return;
-  files.rlim_cur = *plan.open_files;
-  ::setrlimit(RLIMIT_NOFILE, &files);
 }
 
 [[gnu::noinline]] void run_steps(Image& image) {
@@ -136,13 +191,13 @@ void restore_open_files(const ChildPlan& plan) {
   // Where the tag cannot be set the tree is still found by its session and its parents.
   rlimit tag{plan.tag, plan.tag};
   if (plan.tag != 0) ::setrlimit(RLIMIT_LOCKS, &tag);
-  restore_open_files(plan);
+  if (plan.open_files) ::setrlimit(RLIMIT_NOFILE, &*plan.open_files);
   if (plan.who && !become(image, *plan.who)) return;
   if (!keep_only(plan.capabilities)) return void(failed(image, ChildStep::capabilities));
   // Before the directory: nothing of execd's is open when a path is followed.
   if (!take_descriptors(plan)) return void(failed(image, ChildStep::descriptors));
   if (plan.terminal && ::ioctl(0, TIOCSCTTY, 0) != 0) return void(failed(image, ChildStep::terminal));
-  bool inside = enter_directory(plan.cwd.c_str()) || (plan.cwd_may_be_missing && enter_directory("/"));
+  bool inside = enter_directory(plan.cwd) || (plan.cwd_may_be_missing && enter_directory("/"));
   if (!inside) return void(failed(image, ChildStep::cwd));
   execute(image);
 }

@@ -3,12 +3,12 @@
 // The child shares execd's memory until it executes, so it allocates nothing, takes no lock and calls the kernel
 // directly; execd's only thread stands still meanwhile. A step that fails is told to the parent through that memory.
 #pragma once
+#include <sys/resource.h>
 #include <sys/types.h>
 
 #include <cstdint>
 #include <optional>
-#include <string>
-#include <vector>
+#include <span>
 
 #include "execd/accounts.h"
 #include "execd/program.h"
@@ -22,15 +22,16 @@ enum class Capabilities : std::uint8_t {
 };
 
 struct ChildPlan {
-  std::vector<Attempt> attempts;
+  std::span<const Attempt> attempts;
   const Env* env = nullptr;
-  std::string cwd;                  // absolute
+  const Env* base_env = nullptr;    // beneath env
+  const char* cwd = "/";            // absolute
   bool cwd_may_be_missing = false;  // "/" instead: the image's default, not the caller's wish
   const Identity* who = nullptr;    // nullptr: stays who execd is
   Capabilities capabilities = Capabilities::leave;
-  std::optional<std::uint64_t> open_files;  // soft limit to give back; execd raises its own
-  std::uint64_t tag = 0;                    // see process_tree.h; 0 = none
-  int in = -1;                              // become descriptors 0, 1, 2; all above 2; -1 = as execd's own
+  std::optional<rlimit> open_files;  // to give back; execd raises its own
+  std::uint64_t tag = 0;             // see process_tree.h; 0 = none
+  int in = -1;                       // become descriptors 0, 1, 2; all above 2; -1 = as execd's own
   int out = -1;
   int err = -1;
   bool terminal = false;  // `in` is a terminal and becomes the controlling one

@@ -85,11 +85,11 @@ class Daemon {
   void start_entrypoint() {
     if (sandbox_.setup.entrypoint.empty()) return;
     StartRequest request;
-    request.env = sandbox_.setup.env;
+    request.base_env = &sandbox_.setup.env;
     request.cwd = sandbox_.setup.cwd;
     request.cwd_may_be_missing = true;
     request.env.insert_or_assign("PWD", request.cwd);
-    request.attempts = attempts_for_argv(sandbox_.setup.entrypoint, request.env);
+    request.attempts = attempts_for_argv(sandbox_.setup.entrypoint);
     request.merge_output = native_;
     // Elsewhere the container's own log shows what the entrypoint says.
     request.inherit_stdio = !native_;

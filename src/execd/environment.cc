@@ -72,6 +72,29 @@ std::string_view value_of(const Env& env, std::string_view name) {
   return found == env.end() ? std::string_view() : std::string_view(found->second);
 }
 
+const std::string* Variables::find(std::string_view name) const {
+  auto own = own_.find(name);
+  if (own != own_.end()) return &own->second;
+  if (!base_) return nullptr;
+  auto found = base_->find(name);
+  return found == base_->end() ? nullptr : &found->second;
+}
+
+bool Variables::has_prefix(std::string_view prefix) const {
+  for (const Env* env : {&own_, base_}) {
+    if (!env) continue;
+    auto found = env->lower_bound(prefix);
+    if (found != env->end() && found->first.starts_with(prefix)) return true;
+  }
+  return false;
+}
+
+Env Variables::whole() const {
+  Env all = own_;
+  if (base_) all.insert(base_->begin(), base_->end());
+  return all;
+}
+
 void add_defaults(Env& env, const Identity& who, std::string_view home) {
   env.emplace("PATH", kDefaultPath);
   // LC_CTYPE alone: with LANG every program opens a dozen files of the same locale before it does anything.

@@ -27,6 +27,28 @@ void overlay_file_text(Env& env, std::string_view text);
 
 std::string_view value_of(const Env& env, std::string_view name);
 
+// One program's own variables over those of its sandbox, seen as one environment. Both outlive it.
+class Variables {
+ public:
+  Variables(const Env& own, const Env* base = nullptr) : own_(own), base_(base) {}  // NOLINT(google-explicit-constructor)
+
+  const std::string* find(std::string_view name) const;
+  bool has_prefix(std::string_view prefix) const;  // whether any name begins with it
+  // Calls visit(name, value) once for each name.
+  template <class Visit>
+  void each(Visit visit) const {
+    for (const auto& [name, value] : own_) visit(name, value);
+    if (!base_) return;
+    for (const auto& [name, value] : *base_)
+      if (own_.empty() || !own_.contains(name)) visit(name, value);
+  }
+  Env whole() const;
+
+ private:
+  const Env& own_;
+  const Env* base_;
+};
+
 // "$NAME" and "${NAME}"; a '$' before anything else stays. An unknown name is Errc::invalid_argument.
 Result<std::string> expand_variables(std::string_view text, const Env& env);
 // Also a leading "~" or "~/"; a relative path begins at `base`.

@@ -32,13 +32,13 @@ std::optional<std::uint64_t> count_in(std::string_view text) {
   return std::nullopt;
 }
 
-// Pipes of a few hundred commands and their clients do not fit into the usual 1024. Returns the soft limit before.
-std::optional<std::uint64_t> raise_open_files() {
+// Pipes of a few hundred commands and their clients do not fit into the usual 1024. Returns the limit before.
+std::optional<rlimit> raise_open_files() {
   rlimit files{};
   if (::getrlimit(RLIMIT_NOFILE, &files) != 0) return std::nullopt;
-  std::uint64_t before = files.rlim_cur;
+  rlimit before = files;
   files.rlim_cur = std::min<rlim_t>(files.rlim_max, kOpenFiles);
-  bool raised = files.rlim_cur > before && ::setrlimit(RLIMIT_NOFILE, &files) == 0;
+  bool raised = files.rlim_cur > before.rlim_cur && ::setrlimit(RLIMIT_NOFILE, &files) == 0;
   return raised ? std::optional(before) : std::nullopt;
 }
 
@@ -111,7 +111,8 @@ ChildPlan Processes::plan_for(const StartRequest& request, const Pipes& pipes) {
   ChildPlan plan;
   plan.attempts = request.attempts;
   plan.env = &request.env;
-  plan.cwd = request.cwd;
+  plan.base_env = request.base_env;
+  plan.cwd = request.cwd.c_str();
   plan.cwd_may_be_missing = request.cwd_may_be_missing;
   plan.tag = request.tagged ? tags_.next() : 0;
   plan.open_files = open_files_;

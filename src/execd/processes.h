@@ -24,6 +24,8 @@ namespace osb::execd {
 struct StartRequest {
   std::vector<Attempt> attempts;
   Env env;
+  const Env* base_env = nullptr;  // the sandbox's own, beneath `env`; outlives the request
+  Variables variables() const { return {env, base_env}; }
   std::string cwd = "/";
   bool cwd_may_be_missing = false;
   std::optional<Identity> who;
@@ -61,7 +63,7 @@ class Processes {
   bool keep_caps_;
   Fd oom_counter_;
   Fd null_;
-  std::optional<std::uint64_t> open_files_;  // soft limit of programs, when execd has raised its own
+  std::optional<rlimit> open_files_;  // of programs, when execd has raised its own
   Tags tags_;
   std::unordered_map<pid_t, std::shared_ptr<Process>> running_;
 };

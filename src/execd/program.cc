@@ -33,17 +33,22 @@ bool same_without_shell(const std::vector<std::string>& words) {
   return !name.starts_with('%') && !std::binary_search(std::begin(kShellWords), std::end(kShellWords), std::string_view(name));
 }
 
-std::vector<std::string> places_of(std::string_view name, const Env& env) {
-  if (name.find('/') != std::string_view::npos) return {cat("_=", name)};
-  auto path = env.find("PATH");
-  std::vector<std::string> places;
-  for (std::string_view dir : split(path == env.end() ? kDefaultPath : std::string_view(path->second), ':'))
-    places.push_back(cat("_=", dir.empty() ? "." : dir, dir.ends_with('/') ? "" : "/", name));
-  return places;
+Attempt shell_attempt(const char* shell, const std::string& command) {
+  Attempt attempt;
+  attempt.argv.reserve(3);
+  attempt.argv.emplace_back(shell);
+  attempt.argv.emplace_back("-c");
+  attempt.argv.push_back(command);
+  return attempt;
 }
 
-Attempt shell_attempt(std::string_view shell, const std::string& command, const Env& env) {
-  return {places_of(shell, env), {std::string(shell), "-c", command}};
+bool all_absolute(std::string_view path) {
+  for (;;) {
+    if (!path.starts_with('/')) return false;
+    auto end = path.find(':');
+    if (end == std::string_view::npos) return true;
+    path.remove_prefix(end + 1);
+  }
 }
 
 }  // namespace
@@ -51,39 +56,37 @@ Attempt shell_attempt(std::string_view shell, const std::string& command, const 
 std::vector<std::string> plain_words(std::string_view command) {
   if (!std::all_of(command.begin(), command.end(), is_plain)) return {};
   std::vector<std::string> words;
-  for (std::string_view word : split(command, ' '))
-    if (!word.empty()) words.emplace_back(word);
+  words.reserve(8);
+  for (std::size_t at = 0; (at = command.find_first_not_of(' ', at)) != std::string_view::npos;) {
+    auto end = std::min(command.find(' ', at), command.size());
+    words.emplace_back(command.substr(at, end - at));
+    at = end;
+  }
   if (words.empty() || words.front().find('=') != std::string::npos || !same_without_shell(words)) return {};
   return words;
 }
 
-bool environment_is_plain(const Env& env) {
+bool environment_is_plain(const Variables& env) {
   for (const char* name : {"BASH_ENV", "SHELLOPTS", "BASHOPTS", "EXECIGNORE", "POSIXLY_CORRECT"})
-    if (env.contains(name)) return false;
-  auto function = env.lower_bound("BASH_FUNC_");
-  if (function != env.end() && function->first.starts_with("BASH_FUNC_")) return false;
-  auto path = env.find("PATH");
-  if (path == env.end()) return false;
-  auto dirs = split(path->second, ':');
-  return std::all_of(dirs.begin(), dirs.end(), [](std::string_view dir) { return dir.starts_with('/'); });
+    if (env.find(name)) return false;
+  if (env.has_prefix("BASH_FUNC_")) return false;
+  const std::string* path = env.find("PATH");
+  return path && all_absolute(*path);
 }
 
-std::vector<Attempt> attempts_for_command(const std::string& command, const Env& env) {
+std::vector<Attempt> attempts_for_command(const std::string& command, const Variables& env) {
   std::vector<Attempt> attempts;
+  attempts.reserve(3);
   auto words = plain_words(command);
-  if (!words.empty() && environment_is_plain(env)) {
-    auto places = places_of(words.front(), env);
-    attempts.push_back({std::move(places), std::move(words)});
-  }
-  attempts.push_back(shell_attempt("bash", command, env));
-  attempts.push_back(shell_attempt("sh", command, env));
+  if (!words.empty() && environment_is_plain(env)) attempts.push_back({std::move(words)});
+  attempts.push_back(shell_attempt("bash", command));
+  attempts.push_back(shell_attempt("sh", command));
   return attempts;
 }
 
-std::vector<Attempt> attempts_for_argv(std::vector<std::string> argv, const Env& env) {
-  auto places = places_of(argv.front(), env);
+std::vector<Attempt> attempts_for_argv(std::vector<std::string> argv) {
   std::vector<Attempt> attempts;
-  attempts.push_back({std::move(places), std::move(argv)});
+  attempts.push_back({std::move(argv)});
   return attempts;
 }
 

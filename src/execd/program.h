@@ -13,9 +13,9 @@
 
 namespace osb::execd {
 
-// Places are tried one after the other with the same argv.
+// One program to try: argv[0] itself when it has a '/', else every directory of PATH in turn (child.cc looks, between
+// vfork and execve, so that nothing is put together for a place that is not needed).
 struct Attempt {
-  std::vector<std::string> places;  // each "_=" + path: the environment entry a shell would set, and the path behind it
   std::vector<std::string> argv;
 };
 
@@ -28,9 +28,9 @@ struct Attempt {
 std::vector<std::string> plain_words(std::string_view command);
 // False when variables make a shell do more than run the command, or search it elsewhere: BASH_ENV, BASH_FUNC_*,
 // SHELLOPTS, BASHOPTS, EXECIGNORE, POSIXLY_CORRECT, or a PATH with an entry that is not absolute.
-bool environment_is_plain(const Env& env);
+bool environment_is_plain(const Variables& env);
 
-std::vector<Attempt> attempts_for_command(const std::string& command, const Env& env);
-std::vector<Attempt> attempts_for_argv(std::vector<std::string> argv, const Env& env);
+std::vector<Attempt> attempts_for_command(const std::string& command, const Variables& env);
+std::vector<Attempt> attempts_for_argv(std::vector<std::string> argv);
 
 }  // namespace osb::execd

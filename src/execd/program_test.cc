@@ -29,7 +29,7 @@ Outcome run(std::vector<Attempt> attempts, const Env& env) {
   Fd reading(ends[0]);
   Fd writing(ends[1]);
   ChildPlan plan;
-  plan.attempts = std::move(attempts);
+  plan.attempts = attempts;
   plan.env = &env;
   plan.cwd = "/usr";
   plan.out = plan.err = writing.get();
@@ -170,11 +170,13 @@ TEST(Attempts, WithoutAProgramSayWhy) {
   ChildPlan plan;
   plan.env = &env;
   plan.cwd = "/";
-  plan.attempts = attempts_for_argv({"nonexistent-command-4711"}, env);
+  auto attempts = attempts_for_argv({"nonexistent-command-4711"});
+  plan.attempts = attempts;
   auto absent = start_child(plan);
   EXPECT_EQ(absent.failed, ChildStep::exec);
   EXPECT_EQ(absent.sys, ENOENT);
-  plan.attempts = attempts_for_argv({"/etc/passwd"}, env);
+  attempts = attempts_for_argv({"/etc/passwd"});
+  plan.attempts = attempts;
   EXPECT_EQ(start_child(plan).sys, EACCES);
   plan.cwd = "/nonexistent";
   EXPECT_EQ(start_child(plan).failed, ChildStep::cwd);

@@ -69,11 +69,16 @@ Result<> identify(StartRequest& start, const Setup& setup, const RunRequest& req
   return Ok{};
 }
 
-void overlay_env_file(Env& env) {
-  std::string path(value_of(env, "EXECD_ENVS"));
+// The sandbox's own variables lie beneath those of the program, uncopied, unless a file changes them.
+void lay_out(StartRequest& start, const Setup& setup) {
+  start.base_env = &setup.env;
+  std::string path(value_of(setup.env, "EXECD_ENVS"));
   if (path.empty()) return;
   auto text = read_small_file(path, kMaxEnvFile);
-  if (text) overlay_file_text(env, *text);
+  if (!text) return;
+  start.base_env = nullptr;
+  start.env = setup.env;
+  overlay_file_text(start.env, *text);
 }
 
 }  // namespace
@@ -103,19 +108,18 @@ Result<RunRequest> parse_exec_request(std::string_view body) {
 
 Result<StartRequest> prepare(const Setup& setup, RunRequest request) {
   StartRequest start;
-  start.env = setup.env;
-  overlay_env_file(start.env);
+  lay_out(start, setup);
   CHECK_OK(place(start, setup, request.cwd));
   CHECK_OK(identify(start, setup, request));
   start.env.insert_or_assign("PWD", start.cwd);
   for (auto& [name, value] : request.env) start.env.insert_or_assign(name, std::move(value));
   bool shell = request.argv.empty();
-  start.attempts = shell ? attempts_for_command(request.command, start.env) : attempts_for_argv(std::move(request.argv), start.env);
+  start.attempts = shell ? attempts_for_command(request.command, start.variables()) : attempts_for_argv(std::move(request.argv));
   start.timeout = request.timeout;
   start.with_stdin = request.with_stdin;
   start.terminal = request.terminal;
   // Programs that draw ask TERM what their terminal can do; every client of today draws like an xterm.
-  if (start.terminal) start.env.try_emplace("TERM", "xterm-256color");
+  if (start.terminal && !start.variables().find("TERM")) start.env.emplace("TERM", "xterm-256color");
   return start;
 }
 

@@ -31,7 +31,7 @@ inline constexpr std::size_t kMaxCommandBytes = 128 * 1024 - 1;  // what one arg
 Result<RunRequest> parse_command_request(std::string_view body);
 Result<RunRequest> parse_exec_request(std::string_view body);
 
-// Environment, identity, directory and the places to look for the program.
+// Environment, identity, directory and what to execute. The result refers to `setup`.
 Result<StartRequest> prepare(const Setup& setup, RunRequest request);
 
 }  // namespace osb::execd

@@ -59,7 +59,7 @@ Task<Result<>> Kernel::launch(Clock::time_point until) {
 Task<Result<>> Kernel::launch_forked(Clock::time_point until) {
   CO_TRY(StartRequest start, prepare(sandbox_.setup, request_for(wish_.spec, wish_.cwd)));
   env_ = start.env;
-  ForkServer::Wish wish{wish_.spec.argv.front(), place_, session_.key, start.cwd, std::move(start.env)};
+  ForkServer::Wish wish{wish_.spec.argv.front(), place_, session_.key, start.cwd, start.variables().whole()};
   CO_TRY(forked_, co_await sandbox_.kernels.server().fork(std::move(wish), until));
   co_return Ok{};
 }

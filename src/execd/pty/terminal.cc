@@ -23,13 +23,13 @@ constexpr std::size_t kMaxRuns = 1024;
 // What the kernel may still hold of a terminal whose shell has ended; it cannot be asked how much that is.
 constexpr std::size_t kTerminalRest = 64 * 1024;
 
-std::vector<Attempt> shell_attempts(const std::string& command, const Env& env) {
+std::vector<Attempt> shell_attempts(const std::string& command) {
   std::vector<std::string> bash{"bash", "--norc", "--noprofile"};
   std::vector<std::string> sh{"sh"};
   for (auto* argv : {&bash, &sh})
     if (!command.empty()) argv->insert(argv->end(), {"-c", command});
-  auto attempts = attempts_for_argv(std::move(bash), env);
-  auto plain = attempts_for_argv(std::move(sh), env);
+  auto attempts = attempts_for_argv(std::move(bash));
+  auto plain = attempts_for_argv(std::move(sh));
   attempts.push_back(std::move(plain.front()));
   return attempts;
 }
@@ -47,7 +47,7 @@ Result<> Terminal::start(Sandbox& sandbox, bool tty) {
   request.with_stdin = true;
   if (tty) request.terminal = WindowSize{};
   TRY(auto start, prepare(sandbox.setup, std::move(request)));
-  start.attempts = shell_attempts(command_, start.env);
+  start.attempts = shell_attempts(command_);
   if (!cwd_.empty()) {
     start.cwd = cwd_;
     start.cwd_may_be_missing = false;

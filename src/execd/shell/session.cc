@@ -52,7 +52,7 @@ Result<> Session::start_shell() {
   start.cwd = cwd_;
   start.cwd_may_be_missing = false;
   start.env.insert_or_assign("PWD", cwd_);
-  for (Attempt& attempt : attempts_for_argv(sh_words(), start.env)) start.attempts.push_back(std::move(attempt));
+  for (Attempt& attempt : attempts_for_argv(sh_words())) start.attempts.push_back(std::move(attempt));
   TRY(auto sockets, make_sockets());
   start.input = sockets.second.get();
   TRY(shell_, sandbox_.processes.start(start));
