@@ -50,8 +50,7 @@ Task<void> collect(std::shared_ptr<Command> command) {
 }
 
 void drain_in_background(Sandbox& sandbox, std::shared_ptr<OutputSource> source) {
-  source->out().expect_bytes();
-  source->err().expect_bytes();
+  source->expect_output();
   if (sandbox.tasks.size() < kMaxDrains + Commands::kMaxRunning) return sandbox.tasks.spawn("drain", drain(std::move(source)));
   source->out().close();
   source->err().close();

@@ -47,7 +47,8 @@ void append_ending(std::string& batch, runs::Run& run, const Process& process) {
 Task<void> produce(Sandbox& sandbox, std::shared_ptr<Process> process, std::shared_ptr<runs::Run> run) {
   std::string batch;
   events::append_init(batch, run->next_seq(), run->id(), run->id());
-  co_await process->wait_end(kShortCommand);
+  bool short_one = co_await process->wait_end(kShortCommand);
+  if (short_one) process->expect_output();
   co_await runs::relay_output(*process, *run, batch);
   append_ending(batch, *run, *process);
   run->finish(batch);

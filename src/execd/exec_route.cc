@@ -14,6 +14,9 @@ namespace {
 
 constexpr std::string_view kProtocol = "osb-exec/1";
 constexpr std::size_t kReadBytes = 32 * 1024;
+constexpr std::size_t kBatchBytes = 64 * 1024;  // of frames in one write
+// The words of a program that is over by then leave together with its end, in one write.
+constexpr auto kShortProgram = std::chrono::milliseconds(2);
 // What the kernel may still hold of a terminal whose program has ended; it cannot be asked how much that is.
 constexpr std::size_t kTerminalRest = 64 * 1024;
 constexpr std::string_view kEndOfInput = "\x04";  // what a terminal takes for it
@@ -82,16 +85,22 @@ Task<void> listen(Conversation& talk) {
   talk.process->wake();
 }
 
-// Sends what one pipe has; false when it has nothing (or nothing that counts) now, or the client is gone.
-Task<bool> send_output(Conversation& talk, OutputPipe& pipe, FrameType type, std::string& frame, std::size_t& left) {
-  frame.resize(kFrameHead + kReadBytes);
-  std::size_t n = pipe.read(std::span(frame).subspan(kFrameHead, std::min(left, kReadBytes)));
-  if (n == 0) co_return false;
+// Puts what one pipe has into a frame; false when it has nothing (or nothing that counts) now.
+bool append_output(std::string& frames, OutputPipe& pipe, FrameType type, std::size_t& left) {
+  std::size_t n = pipe.read(scratch().first(std::min(left, kReadBytes)));
+  if (n == 0) return false;
   left -= n;
-  put_frame_head(frame.data(), type, n);
-  auto sent = co_await talk.stream.write_all(std::string_view(frame).substr(0, kFrameHead + n));
+  char head[kFrameHead];
+  put_frame_head(head, type, n);
+  frames.append(head, kFrameHead).append(scratch().data(), n);
+  return true;
+}
+
+Task<void> send(Conversation& talk, std::string& frames) {
+  if (frames.empty()) co_return;
+  auto sent = co_await talk.stream.write_all(frames);
   if (!sent) talk.gone = true;
-  co_return static_cast<bool>(sent);
+  frames.clear();
 }
 
 Task<void> wait_for_output(Conversation& talk) {
@@ -103,19 +112,24 @@ Task<void> wait_for_output(Conversation& talk) {
   if (!sent) talk.gone = true;
 }
 
-// Until the leader has ended and what it wrote is sent, or the client is gone.
+// Until the leader has ended and what it wrote is sent, or the client is gone. What a short program wrote leaves together
+// with its end.
 Task<void> speak(Conversation& talk) {
   Process& process = *talk.process;
-  std::string frame;
+  std::string frames;
   std::size_t left[2] = {~std::size_t{0}, ~std::size_t{0}};
   bool closing = false;
+  bool short_one = co_await process.wait_end(kShortProgram);
+  if (short_one && !process.has_terminal()) process.expect_output();
   while (!talk.gone) {
-    bool out = co_await send_output(talk, process.out(), FrameType::output, frame, left[0]);
-    bool err = co_await send_output(talk, process.err(), FrameType::error_output, frame, left[1]);
+    bool out = append_output(frames, process.out(), FrameType::output, left[0]);
+    bool err = append_output(frames, process.err(), FrameType::error_output, left[1]);
+    if (frames.size() >= kBatchBytes) co_await send(talk, frames);
     if (out || err) continue;
     if (closing) break;
     if (process.running()) {
-      co_await wait_for_output(talk);
+      co_await send(talk, frames);
+      if (process.running() && !talk.gone) co_await wait_for_output(talk);
       continue;
     }
     closing = true;
@@ -125,8 +139,8 @@ Task<void> speak(Conversation& talk) {
     if (left[1] > 0) process.err().expect_bytes();
   }
   if (talk.gone) co_return;
-  std::string end = make_frame(FrameType::end, ending_json(*process.end()));
-  [[maybe_unused]] auto sent = co_await talk.stream.write_all(end);
+  frames += make_frame(FrameType::end, ending_json(*process.end()));
+  co_await send(talk, frames);
 }
 
 http::Headers upgrade_headers() {

@@ -1,7 +1,6 @@
 // OutputPipe: execd's end of a program's stdout or stderr.
 #pragma once
 #include <boost/asio/posix/basic_stream_descriptor.hpp>
-#include <functional>
 #include <memory>
 #include <optional>
 #include <span>
@@ -11,26 +10,30 @@
 
 namespace osb::execd {
 
-// Reads never block. When there is nothing, the pipe watches by itself and tells its owner once when that changes.
+class OutputSource;
+
+// Reads never block. Nobody is told of what comes until somebody waits for it (watch): a program that is over before that is
+// read once, at its end, and has woken nobody with its words.
 class OutputPipe {
  public:
-  // `read_end` is non-blocking. `on_ready` runs on the I/O thread; what it captures lives until the pipe is closed.
-  // `in_pieces`: a short read does not mean that there is no more (a terminal gives 4 KiB at a time).
-  void open(Executor executor, Fd read_end, std::function<void()> on_ready, bool in_pieces = false);
-  bool is_open() const { return descriptor_.has_value(); }
+  // `read_end` is non-blocking. `in_pieces`: a short read does not mean that there is no more (a terminal gives 4 KiB at a time).
+  void open(Fd read_end, bool in_pieces = false);
+  bool is_open() const { return fd_ || descriptor_; }
   // Bytes read; 0 when there is nothing now, or ever (then the pipe is closed).
   std::size_t read(std::span<char> into);
   std::size_t available() const;  // bytes in the pipe right now
-  // Bytes are known to be there: the next read looks without waiting to be told.
+  // Bytes, or the end, are known to be there: the next read looks without waiting to be told.
   void expect_bytes() { ready_ = true; }
+  // Closes the pipe if nobody can write to it any more. What it holds is dropped.
+  void close_at_end();
+  // Wakes `owner`, which this pipe is a part of, when there is something; at once if there is already.
+  void watch(Executor executor, std::shared_ptr<OutputSource> owner);
   void close();
-  int handle() { return descriptor_ ? descriptor_->native_handle() : -1; }  // for ioctl(2); -1 when closed
+  int handle() const;  // for ioctl(2); -1 when closed
 
  private:
-  void watch();
-
-  std::optional<asio::posix::basic_stream_descriptor<Executor>> descriptor_;
-  std::shared_ptr<std::function<void()>> on_ready_;  // also held by a watch that has not fired
+  Fd fd_;                                                                     // until the first watch
+  std::optional<asio::posix::basic_stream_descriptor<Executor>> descriptor_;  // from then on
   bool ready_ = false;
   bool watching_ = false;
   bool in_pieces_ = false;

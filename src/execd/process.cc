@@ -34,7 +34,7 @@ void Process::kill_all() { kill_tree(root_); }
 void Process::arm(Clock::duration after, bool is_timeout) {
   killer_.expires_after(after);
   killer_.async_wait([weak = weak_from_this(), is_timeout](boost::system::error_code ec) {
-    auto self = weak.lock();
+    auto self = std::static_pointer_cast<Process>(weak.lock());
     if (ec || !self || !self->running()) return;
     self->timed_out_ = self->timed_out_ || is_timeout;
     self->kill_all();

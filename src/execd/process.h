@@ -22,7 +22,7 @@ namespace osb::execd {
 
 class Processes;
 
-class Process : public OutputSource, public std::enable_shared_from_this<Process> {
+class Process : public OutputSource {
  public:
   // `started_nanos`: CLOCK_BOOTTIME just before the program was asked for.
   Process(Executor executor, Processes& owner, TreeRoot root, std::int64_t started_nanos);

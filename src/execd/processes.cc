@@ -146,9 +146,8 @@ Result<std::shared_ptr<Process>> Processes::start(const StartRequest& request) {
   auto process = std::make_shared<Process>(executor_, *this, TreeRoot{child.pid, plan.tag}, started_nanos);
   process->oom_kills_before_ = kills_before;
   running_.emplace(child.pid, process);
-  auto wake = [process] { process->wake(); };
-  if (pipes.out.read) process->out_.open(executor_, std::move(pipes.out.read), wake, request.terminal.has_value());
-  if (pipes.err.read) process->err_.open(executor_, std::move(pipes.err.read), wake);
+  if (pipes.out.read) process->out_.open(std::move(pipes.out.read), request.terminal.has_value());
+  if (pipes.err.read) process->err_.open(std::move(pipes.err.read));
   if (pipes.in.write) process->input_.emplace(executor_, pipes.in.write.release());
   process->terminal_ = std::move(pipes.terminal.slave);
   if (request.timeout) process->limit(*request.timeout);

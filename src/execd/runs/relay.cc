@@ -39,7 +39,8 @@ class Lane {
   // The writer has ended: what is in the pipe now still counts, what others add to it later does not.
   void close_soon() {
     left_ = pipe_.available();
-    if (left_ > 0) pipe_.expect_bytes();
+    if (left_ > 0) return pipe_.expect_bytes();
+    pipe_.close_at_end();  // as a rule nobody else holds it
   }
 
   void finish(std::string& batch) {

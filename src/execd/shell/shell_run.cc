@@ -16,12 +16,11 @@ ShellRun::ShellRun(Executor executor, ShellRequest asked, std::shared_ptr<runs::
 
 std::int64_t ShellRun::elapsed_millis() const { return begun_ ? (ended_nanos_ - started_nanos_) / 1'000'000 : 0; }
 
-Result<> ShellRun::begin(const Identity* owner, std::shared_ptr<ShellRun> self) {
+Result<> ShellRun::begin(const Identity* owner) {
   TRY(Fifo out, Fifo::make(owner));
   TRY(Fifo err, Fifo::make(owner));
-  auto told = [self = std::move(self)] { self->wake(); };
-  out_.open(activity_.get_executor(), out.take_read_end(), told);
-  err_.open(activity_.get_executor(), err.take_read_end(), told);
+  out_.open(out.take_read_end());
+  err_.open(err.take_read_end());
   out_fifo_ = std::move(out);
   err_fifo_ = std::move(err);
   begun_ = true;

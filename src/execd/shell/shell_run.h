@@ -34,7 +34,7 @@ class ShellRun final : public OutputSource {
   std::int64_t elapsed_millis() const;
 
   // Makes the two fifos; from here on the run is in the shell's hands.
-  Result<> begin(const Identity* owner, std::shared_ptr<ShellRun> self);
+  Result<> begin(const Identity* owner);
   bool begun() const { return begun_; }
   std::string text() const;  // for the shell
 
