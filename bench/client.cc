@@ -1,5 +1,7 @@
 #include "client.h"
 
+#include <unistd.h>
+
 #include <stdexcept>
 
 #include "interrupt.h"
@@ -80,7 +82,7 @@ Life Client::whole_life() {
 
 std::size_t Client::remove_all() {
   std::size_t removed = 0;
-  for (;;) {
+  for (int empty = 0; empty < 2;) {
     Reply reply = call("GET", "/sandboxes?pageSize=200");
     std::size_t before = removed;
     for (auto at = reply.body.find("\"id\":\""); at != std::string::npos; at = reply.body.find("\"id\":\"", at + 1)) {
@@ -88,8 +90,11 @@ std::size_t Client::remove_all() {
       call("DELETE", "/sandboxes/" + reply.body.substr(at, reply.body.find('"', at) - at));
       ++removed;
     }
-    if (removed == before) return removed;
+    if (removed != before) continue;
+    ++empty;  // looked at again: a create of another connection may just be ending
+    ::usleep(10'000);
   }
+  return removed;
 }
 
 double foreign_life(Client& client) {

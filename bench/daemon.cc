@@ -5,7 +5,9 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include <fstream>
 #include <iostream>
+#include <ranges>
 #include <stdexcept>
 
 #include "interrupt.h"
@@ -26,6 +28,23 @@ std::uint16_t free_port() {
     die("no free port");
   ::close(fd);
   return ntohs(address.sin_port);
+}
+
+// The last resort: ends what runs in the groups of an instance, and removes them.
+void take_down_groups(const std::string& name) {
+  std::error_code ignored;
+  for (const char* root : {"/sys/fs/cgroup/unified/", "/sys/fs/cgroup/"})
+    if (fs::path group = root + name; fs::exists(group / "cgroup.kill", ignored)) std::ofstream(group / "cgroup.kill") << "1";
+  ::usleep(200'000);
+  std::vector<fs::path> groups;
+  for (const auto& hierarchy : fs::directory_iterator("/sys/fs/cgroup", ignored)) {
+    fs::path top = hierarchy.path().filename() == name ? hierarchy.path() : hierarchy.path() / name;
+    if (!fs::is_directory(top, ignored)) continue;
+    groups.push_back(top);
+    for (const auto& entry : fs::recursive_directory_iterator(top, ignored))
+      if (entry.is_directory(ignored)) groups.push_back(entry.path());
+  }
+  for (const auto& group : groups | std::views::reverse) ::rmdir(group.c_str());
 }
 
 }  // namespace
@@ -75,10 +94,14 @@ void Daemon::stop() {
 
 // The launcher ends by itself when nobody is served and nothing is left to hold.
 void Daemon::end_launcher() {
-  for (auto start = Clock::now(); seconds_since(start) < kStopSeconds; ::usleep(10'000))
-    if (launcher() < 0) return;
+  int absent = 0;  // it may be seen in the middle of becoming a background process: that nobody is there counts when seen twice
+  for (auto start = Clock::now(); seconds_since(start) < kStopSeconds; ::usleep(5'000)) {
+    absent = launcher() < 0 ? absent + 1 : 0;
+    if (absent == 2) return;
+  }
   std::cerr << "bench: the launcher of " << instance_ << " did not end by itself and was killed; see opensandbox doctor --leaks\n";
   if (pid_t left = launcher(); left > 0) ::kill(left, SIGKILL);
+  take_down_groups("opensandbox-" + instance_);
 }
 
 Server Daemon::tcp() const { return {.address = Address::loopback(port_), .key_header = Server::key_line(key_)}; }

@@ -139,7 +139,7 @@ void Docker::add_rows(Rows& rows) {
               {"docker run --rm, hardened", [this] { return run_by_command(kHardened); }},
               {"Docker API: create+start+wait+rm, hardened", [this] { return run_by_api(); }}};
   for (auto& [name, once] : list) {
-    Row& row = rows.add(kGroup, name, std::move(once), 30);
+    Row& row = rows.add(kGroup, name, std::move(once), 10);
     row.unusable = why_not_;
   }
 }

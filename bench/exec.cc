@@ -32,10 +32,10 @@ void Exec::add_rows() {
   rows.ours(kGroup, "  'echo hello', no shell needed", [this] { return tcp_->exec(door_, kPlainEcho); });
   rows.ours(kGroup, "  'echo hello; true', with bash", [this] { return tcp_->exec(door_, kShellEcho); });
   rows.ours(kGroup, "  exec stream on a new connection", [this] { return stream(); });
-  rows.ours(kGroup, "  32 at once in one sandbox, until the last", [this] { return many_at_once(); }, 5);
-  rows.ours(kGroup, "python context, a kernel is ready", [this] { return python_context(); }, 20);
-  rows.ours(kGroup, "  python context, forked on request", [this] { return python_context_forked(); }, 20);
-  rows.ours(kGroup, "  1 + 1 in a python context", [this] { return python_code(); }, 5);
+  rows.ours(kGroup, "  32 at once in one sandbox, until the last", [this] { return many_at_once(); }, 2);
+  rows.ours(kGroup, "python context, a kernel is ready", [this] { return python_context(); }, 7);
+  rows.ours(kGroup, "  python context, forked on request", [this] { return python_context_forked(); }, 7);
+  rows.ours(kGroup, "  1 + 1 in a python context", [this] { return python_code(); }, 2);
 }
 
 // Our own exec, as `opensandbox exec` does it: connect, upgrade, output, exit status.

@@ -20,7 +20,7 @@
 namespace bench {
 namespace {
 
-constexpr int kSilenceMs = 60'000;
+constexpr int kSilenceMs = 60'000, kLastAnswerMs = 3'000;
 
 int dial_unix(const std::string& path) {
   sockaddr_un address{};
@@ -135,8 +135,10 @@ bool Http::reachable() {
 }
 
 void Http::fill() {
+  // A request that is under way is answered even when we are told to end: what it makes must be known to be taken down.
   pollfd waits{fd_, POLLIN, 0};
-  int ready = ::poll(&waits, 1, kSilenceMs);
+  int ready = ::poll(&waits, 1, interrupted() ? kLastAnswerMs : kSilenceMs);
+  if (ready < 0 && errno == EINTR) ready = ::poll(&waits, 1, kLastAnswerMs);
   char chunk[65536];
   ssize_t n = ready > 0 ? ::recv(fd_, chunk, sizeof chunk, 0) : -1;
   if (n > 0) return void(buffer_.append(chunk, static_cast<std::size_t>(n)));

@@ -79,7 +79,7 @@ void Lifecycle::add_rest(const std::string& label, const std::string& door, Serv
 
 void Lifecycle::add_command_line() {
   std::string program = (context_.build / "opensandbox").string(), why;
-  Row& running = context_.rows.ours(kGroup, "opensandbox run, daemon running", nullptr, 2);
+  Row& running = context_.rows.ours(kGroup, "opensandbox run, daemon running");
   Daemon* daemon = start("default", "", why);
   if (daemon) {
     ::setenv("OPENSANDBOX_HOST", ("unix://" + daemon->socket()).c_str(), 1);
@@ -89,13 +89,13 @@ void Lifecycle::add_command_line() {
   }
   context_.rows.ours(
       kGroup, "opensandbox run, with a daemon of its own",
-      [=] { return time_hello({"env", "-u", "OPENSANDBOX_HOST", program, "run", "--", "/bin/busybox", "echo", "hello"}); }, 10);
+      [=] { return time_hello({"env", "-u", "OPENSANDBOX_HOST", program, "run", "--", "/bin/busybox", "echo", "hello"}); }, 5);
 }
 
 // The published SDKs where the test environment has them; each in a process of its own that takes a sample when asked.
 void Lifecycle::add_sdks() {
-  Row& python = context_.rows.ours(kGroup, "published Python SDK: create+run+kill", nullptr, 5);
-  Row& node = context_.rows.ours(kGroup, "published TypeScript SDK: create+run+kill", nullptr, 5);
+  Row& python = context_.rows.ours(kGroup, "published Python SDK: create+run+kill", nullptr, 2);
+  Row& node = context_.rows.ours(kGroup, "published TypeScript SDK: create+run+kill", nullptr, 2);
   context_.rows.ours(kGroup, "our own SDKs").unusable = "there are none yet";
   fs::path build = context_.root / "build", here = context_.root / "bench/clients";
   fs::path interpreter = build / "venv/bin/python", package = build / "node/node_modules/@alibaba-group/opensandbox/dist/index.js";

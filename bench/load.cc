@@ -18,7 +18,7 @@ namespace bench {
 namespace {
 
 constexpr std::size_t kRepair = ~std::size_t{0};
-constexpr int kSilenceMs = 30'000;
+constexpr int kSilenceMs = 30'000, kLastAnswerMs = 3'000;
 
 struct Connection {
   int fd = -1;
@@ -86,7 +86,8 @@ class Load {
     MachineCpu cpu = machine_cpu();
     start_ = Clock::now();
     for (auto& one : connections_) begin(one);
-    while (active_ > 0) wait();
+    while (active_ > 0) wait();  // told to end, no round begins, and those under way go to their end
+    check_interrupted();
     result_.seconds = seconds_since(start_);
     ::getrusage(RUSAGE_SELF, &after);
     MachineCpu later = machine_cpu();
@@ -108,7 +109,9 @@ class Load {
     epoll_event event{.events = EPOLLIN, .data = {.ptr = &one}};
     ::epoll_ctl(epoll_, EPOLL_CTL_ADD, one.fd, &event);
   }
-  bool over() const { return (settings_.most > 0 && begun_ >= settings_.most) || seconds_since(start_) >= settings_.seconds; }
+  bool over() const {
+    return interrupted() || (settings_.most > 0 && begun_ >= settings_.most) || seconds_since(start_) >= settings_.seconds;
+  }
   void begin(Connection& one) {
     if (over()) return;
     ++begun_;
@@ -129,8 +132,8 @@ class Load {
   }
   void wait() {
     epoll_event events[64];
-    int count = ::epoll_wait(epoll_, events, 64, kSilenceMs);
-    check_interrupted();
+    int count = ::epoll_wait(epoll_, events, 64, interrupted() ? kLastAnswerMs : kSilenceMs);
+    if (count == 0) check_interrupted();
     if (count == 0) throw std::runtime_error("the server is silent for 30 s");
     for (int index = 0; index < count; ++index) receive(*static_cast<Connection*>(events[index].data.ptr));
   }

@@ -8,6 +8,8 @@
 #include <fstream>
 #include <sstream>
 
+#include "interrupt.h"
+
 namespace bench {
 namespace {
 
@@ -17,6 +19,18 @@ double field_kib(const std::string& text, const std::string& name) {
   for (std::size_t at = 0; at < text.size(); at = text.find('\n', at) == std::string::npos ? text.size() : text.find('\n', at) + 1)
     if (text.compare(at, wanted.size(), wanted) == 0) return std::strtod(text.c_str() + at + wanted.size(), nullptr);
   return -1;
+}
+
+// Nanoseconds on a processor and voluntary switches, over all threads: ticks are too coarse for something that is idle.
+void add_threads(const std::string& base, ProcessLook& look) {
+  double nanos = 0;
+  std::error_code ignored;
+  for (const auto& task : fs::directory_iterator(base + "/task", ignored)) {
+    nanos += std::strtod(read_file(task.path() / "schedstat").c_str(), nullptr);
+    std::string status = read_file(task.path() / "status");
+    look.switches += static_cast<long>(field_kib(status, "voluntary_ctxt_switches"));
+  }
+  if (nanos > 0) look.cpu_seconds = nanos / 1e9;
 }
 
 double ticks_to_seconds(double ticks) { return ticks / static_cast<double>(::sysconf(_SC_CLK_TCK)); }
@@ -56,8 +70,10 @@ std::string now_text() {
 }
 
 bool is_busy() {
-  double load[1] = {0};
-  return ::getloadavg(load, 1) == 1 && load[0] > 1.5 * cores();
+  MachineCpu before = machine_cpu();
+  pause_ms(400);
+  MachineCpu after = machine_cpu();
+  return (after.busy - before.busy) > 0.2 * (after.total - before.total);
 }
 
 std::vector<std::string> process_ids() {
@@ -80,9 +96,8 @@ ProcessLook look_at(pid_t pid) {
   if (fields.size() < 13) return out;
   out.parent = std::stoi(fields[1]);
   out.cpu_seconds = ticks_to_seconds(std::stod(fields[11]) + std::stod(fields[12]));
-  std::string status = read_file(base + "/status");
-  out.switches = static_cast<long>(field_kib(status, "voluntary_ctxt_switches"));
-  out.rss_kib = field_kib(status, "VmRSS");
+  out.rss_kib = field_kib(read_file(base + "/status"), "VmRSS");
+  add_threads(base, out);
   return out;
 }
 

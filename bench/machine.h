@@ -13,7 +13,8 @@ std::string machine_name();  // cores, processor, kernel, memory, load
 std::string versions(const fs::path& build);
 std::string now_text();  // ISO 8601, UTC
 int cores();
-// Ours crosses several processes, the floor one: whoever else wants the processors is felt several times.
+// Somebody else works now (0.4 s are looked at). Ours crosses several processes, the floor one: whoever else wants the processors is
+// felt several times.
 bool is_busy();
 
 std::vector<std::string> process_ids();

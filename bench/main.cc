@@ -11,7 +11,6 @@
 #include "exec.h"
 #include "interrupt.h"
 #include "lifecycle.h"
-#include "machine.h"
 #include "peers.h"
 #include "publish.h"
 #include "report.h"
@@ -36,7 +35,7 @@ void take_turns(Context& context, Docker* docker) {
   RoundSettings settings = context.options.rounds;
   bool floor_only = !context.options.wants("lifecycle") && !context.options.wants("exec") && !context.options.wants("peers");
   tell(floor_only ? "the floor" : "rounds of lifecycle, exec and peers");
-  if (floor_only) settings.rounds = std::min(settings.rounds, 100);
+  if (floor_only) settings.rounds = std::min(settings.rounds, 50);
   run_rounds(context.rows, settings);
 }
 
@@ -64,14 +63,15 @@ int run(int argc, char** argv) {
   WorkFolder work;
   Rows rows;
   Context context{options, root, build, work.path(), rows};
-  std::string date = now_text();
+  Surroundings around;
   try {
+    around = Surroundings::now(build);
     measure(context);
   } catch (const Interrupted&) {
     std::cerr << "bench: interrupted; everything it started is gone\n";
     return 130;
   }
-  Report report = Report::of(context, date);
+  Report report = Report::of(context, std::move(around));
   if (!options.out.empty()) write_folder(report, options.out);
   if (options.write_docs) write_docs(report, root);
   std::fputs((options.json ? report.json() : report.text()).c_str(), stdout);

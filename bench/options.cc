@@ -12,7 +12,7 @@ constexpr const char* kUsage = R"(usage: ./dev bench [OPTIONS]
 
   --quick            fewer rounds, shorter rows, 100 sandboxes for density: under 50 s
   --only GROUP,...   lifecycle, exec, peers, throughput, startup, transfer, density
-  --rounds N         interleaved rounds of the latency rows (500; quick: 60)
+  --rounds N         interleaved rounds of the latency rows, three samples each (200; quick: 20)
   --pause MS         before every sample (3)
   --seconds S        of each throughput row (5; quick: 0.8)
   --sustain S        one more throughput row: 8 clients for S seconds
@@ -47,7 +47,7 @@ double number(const std::string& option, const std::string& text, double least, 
 
 void make_quick(Options& options) {
   options.quick = true;
-  options.rounds.rounds = 60;
+  options.rounds.rounds = 20;
   options.rounds.seconds = 10;
   options.seconds = 0.8;
   options.density = {100};

@@ -41,9 +41,9 @@ void Peers::add_rows() {
         {"bwrap", "--unshare-all", "--ro-bind", "/", "/", "--dev", "/dev", "--proc", "/proc", "/bin/busybox", "echo", "hello"});
   });
   if (!on_path("bwrap")) bwrap.unusable = "not installed";
-  add_oci("crun", {}, 3);
-  add_oci("runc", {}, 3);
-  add_oci("runsc", {"--rootless=false", "--network=none"}, 15);
+  add_oci("crun", {}, 2);
+  add_oci("runc", {}, 2);
+  add_oci("runsc", {"--rootless=false", "--network=none"}, 5);
   docker_->add_rows(context_.rows);
   add_server();
 }
@@ -84,7 +84,7 @@ void Peers::add_server() {
   const auto& options = context_.options;
   if (options.url.empty()) return;
   std::string rest = options.url;
-  Row& row = context_.rows.add(kGroup, "server at " + rest + ": create+run+delete", nullptr, 10);
+  Row& row = context_.rows.add(kGroup, "server at " + rest + ": create+run+delete", nullptr, 3);
   if (rest.starts_with("https://")) return void(row.unusable = "https is not spoken here; put a plain door before it");
   if (rest.starts_with("http://")) rest = rest.substr(7);
   while (rest.ends_with('/')) rest.pop_back();

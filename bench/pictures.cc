@@ -19,7 +19,7 @@ std::string rounded(const char* format, double value) {
 Kind kind_of(const Row& row) { return row.group == "floor" ? Kind::floor : row.is_ours ? Kind::ours : Kind::peer; }
 
 std::string where(const Report& report) {
-  return report.machine.substr(0, report.machine.find(", load")) + ", " + report.date.substr(0, 10);
+  return report.around.machine.substr(0, report.around.machine.find(", load")) + ", " + report.around.date.substr(0, 10);
 }
 
 // Names as the picture needs them: its title says what every row does.

@@ -74,6 +74,11 @@ void throughput(Checker& check) {
   check.at_least("whole lives a second, 8 clients", eight, 1000, "1/s");
   for (const auto& row : check.rows().all())
     if (row.name.starts_with(kSustained) && row.measured()) check.at_least(row.name, *row.value, 1000, "1/s");
+  double errors = 0;
+  for (const auto& row : check.rows().all())
+    for (const auto& [name, value] : row.extra)
+      if (row.is_ours && row.group == "throughput" && name == "errors") errors += value;
+  if (!std::isnan(eight)) check.say(errors == 0, "errors in all rows of throughput: %.0f (promised: none)", errors);
   check.at_least("rate of 32 clients against that of 8", 100 * check.value(lives_row(32)) / eight, 80, "%");
   check.at_least("whole lives a second against Docker's, 8 clients", eight / check.value(kDockerRate), 100, "x");
 }

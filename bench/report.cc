@@ -97,18 +97,16 @@ std::string markdown_line(const Row& row, double floor) {
 
 }  // namespace
 
-Report Report::of(const Context& context, std::string date) {
-  return {.machine = machine_name(),
-          .versions = bench::versions(context.build),
-          .date = std::move(date),
-          .busy = is_busy(),
-          .options = context.options,
-          .rows = context.rows,
-          .promises = check_promises(context.rows)};
+Surroundings Surroundings::now(const fs::path& build) {
+  return {.machine = machine_name(), .versions = bench::versions(build), .date = now_text(), .busy = is_busy()};
+}
+
+Report Report::of(const Context& context, Surroundings around) {
+  return {.around = std::move(around), .options = context.options, .rows = context.rows, .promises = check_promises(context.rows)};
 }
 
 std::string Report::text() const {
-  std::string out = machine + "\n" + versions + "\n" + options.command_line + ", " + date + "\n";
+  std::string out = around.machine + "\n" + around.versions + "\n" + options.command_line + ", " + around.date + "\n";
   for (const auto& group : kOrder) {
     std::string times, values;
     for (const auto& row : rows.all())
@@ -118,14 +116,15 @@ std::string Report::text() const {
     if (!values.empty()) out += print("\n%-50s %9s %-5s %7s\n", group.c_str(), "value", "", "/floor") + values;
   }
   out += "\n";
-  if (busy) out += "This machine is busy: the ratios mean little. Stop what else runs and try again.\n";
+  if (around.busy) out += "This machine was busy when the run began: the ratios mean little. Stop what else runs and try again.\n";
   for (const auto& promise : promises) out += (promise.kept ? "kept  : " : "MISSED: ") + promise.text + "\n";
   return out;
 }
 
 std::string Report::json() const {
-  std::string out = "{\"machine\": " + quoted(machine) + ",\n \"versions\": " + quoted(versions) + ",\n \"date\": " + quoted(date) +
-                    ",\n \"command\": " + quoted(options.command_line) + ",\n \"busy\": " + (busy ? "true" : "false") + ",\n";
+  std::string out = "{\"machine\": " + quoted(around.machine) + ",\n \"versions\": " + quoted(around.versions) +
+                    ",\n \"date\": " + quoted(around.date) + ",\n \"command\": " + quoted(options.command_line) +
+                    ",\n \"busy\": " + (around.busy ? "true" : "false") + ",\n";
   out += " \"settings\": {\"quick\": " + std::string(options.quick ? "true" : "false") +
          ", \"rounds\": " + std::to_string(options.rounds.rounds) + ", \"pause_ms\": " + number(options.rounds.pause_ms) +
          ", \"seconds\": " + number(options.seconds) + ", \"sustain\": " + number(options.sustain) +
@@ -141,8 +140,8 @@ std::string Report::json() const {
 }
 
 std::string Report::markdown() const {
-  std::string out = "`" + options.command_line + "`, " + date + ". F = " + print("%.3f", rows.floor() / 1e3) + " ms.  \n" + machine +
-                    ".  \n" + versions + ".\n";
+  std::string out = "`" + options.command_line + "`, " + around.date + ". F = " + print("%.3f", rows.floor() / 1e3) + " ms.  \n" +
+                    around.machine + ".  \n" + around.versions + ".\n";
   for (const auto& group : kOrder) {
     std::string lines, values;
     for (const auto& row : rows.all())

@@ -9,14 +9,21 @@
 
 namespace bench {
 
-struct Report {
+// Looked at before anything is measured: afterwards the load is our own.
+struct Surroundings {
   std::string machine, versions, date;
   bool busy = false;
+
+  static Surroundings now(const fs::path& build);
+};
+
+struct Report {
+  Surroundings around;
   const Options& options;
   const Rows& rows;
   std::vector<Promise> promises;
 
-  static Report of(const Context& context, std::string date);
+  static Report of(const Context& context, Surroundings around);
 
   std::string text() const;
   std::string json() const;

@@ -58,14 +58,15 @@ double Rows::floor() const {
 
 void run_rounds(Rows& rows, const RoundSettings& settings) {
   for (auto& row : rows.all()) {
-    int tries = row.every > 5 ? 1 : row.every > 1 ? 2 : 5;
+    int tries = row.every > 1 ? 1 : 5;
     for (int turn = 0; turn < tries && takes_part(row); ++turn) sample(row, settings.pause_ms);
   }
   for (auto& row : rows.all()) row.samples.clear();
   auto start = Clock::now();
   for (int round = 0; round < settings.rounds && seconds_since(start) < settings.seconds; ++round)
     for (auto& row : rows.all())
-      if (takes_part(row) && round % row.every == 0) sample(row, settings.pause_ms);
+      if (round % row.every == 0)
+        for (int turn = 0; turn < (row.every == 1 ? settings.burst : 1) && takes_part(row); ++turn) sample(row, settings.pause_ms);
 }
 
 }  // namespace bench

@@ -46,8 +46,9 @@ class Rows {
 inline const std::string kFloorName = "floor: busybox echo, bare";
 
 struct RoundSettings {
-  int rounds = 500;
-  double seconds = 120;  // no round begins after this
+  int rounds = 200;
+  double seconds = 240;  // no round begins after this
+  int burst = 3;         // samples in a row of a row that takes part in every round: the first finds cold caches, the others do not
   double pause_ms = 3;   // before every sample: requests in production are not back to back
 };
 // First a few samples of each row that do not count (it works, its files are in memory), then rounds.

@@ -9,6 +9,7 @@
 #include "interrupt.h"
 #include "lifecycle.h"
 #include "machine.h"
+#include "traces.h"
 
 namespace bench {
 namespace {
@@ -80,8 +81,19 @@ bool Throughput::started(Daemon& daemon, const std::string& name) {
 }
 
 void Throughput::with_defaults() {
-  Daemon daemon(context_.build, context_.work, "throughput");
-  if (!started(daemon, lives_row(8))) return;
+  std::string instance;
+  {
+    Daemon daemon(context_.build, context_.work, "throughput");
+    instance = daemon.instance();
+    if (!started(daemon, lives_row(8))) return;
+    measure_ours(daemon);
+  }
+  Row& left = context_.rows.value(kGroup, "left behind after the daemon ended", "", static_cast<double>(left_of(instance)));
+  left.is_ours = true;
+  left.note = "processes, cgroups and folders";
+}
+
+void Throughput::measure_ours(const Daemon& daemon) {
   for (int clients : {1, 2, 4, 8, 32}) lives(lives_row(clients), daemon.tcp(), clients, context_.options.seconds);
   lives("lifecycles, 8 clients, unix socket", daemon.by_socket(), 8, context_.options.seconds);
   if (double seconds = context_.options.sustain; seconds > 0)

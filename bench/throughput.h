@@ -23,6 +23,7 @@ class Throughput {
  private:
   void measure_floor();
   void with_defaults();
+  void measure_ours(const Daemon& daemon);
   void with_pool_off();
   void measure_docker();
   void lives(const std::string& name, const Server& server, int clients, double seconds);
