@@ -87,10 +87,14 @@ bool Privileges::new_keyring() {
   return errno == ENOSYS;  // a kernel without keyrings has none to share
 }
 
+// The lower bound comes when descriptors are in their places: until then we have copies of the launcher's, one for every sandbox
+// that lives, and what is opened gets a number behind them.
+constexpr rlim_t kUsualFiles = 1024, kMostFiles = 16384;
+
 bool Privileges::set_rlimits() {
   constexpr rlim_t kMiB = 1 << 20;
   // CORE is 1, not 0: a piped core_pattern handler runs on the host for 0 as well, and is skipped for 1.
-  return limit(RLIMIT_CORE, 1, 1) && limit(RLIMIT_NOFILE, 1024, 16384) &&
+  return limit(RLIMIT_CORE, 1, 1) && limit(RLIMIT_NOFILE, kMostFiles, kMostFiles) &&
          limit(RLIMIT_FSIZE, plan_.limits.disk_bytes, plan_.limits.disk_bytes) && limit(RLIMIT_MEMLOCK, 8 * kMiB, 8 * kMiB) &&
          limit(RLIMIT_MSGQUEUE, 800 * 1024, 800 * 1024) && limit(RLIMIT_SIGPENDING, 4096, 4096) && limit(RLIMIT_RTPRIO, 0, 0) &&
          limit(RLIMIT_NICE, 0, 0) && limit(RLIMIT_RTTIME, 0, 0) && limit(RLIMIT_STACK, 8 * kMiB, 64 * kMiB) &&
@@ -160,7 +164,7 @@ bool Privileges::arrange_descriptors() {
   bool placed = ::dup2(null, 0) == 0 && ::dup2(null, 1) == 1 && ::dup2(null, 2) == 2 && ::dup2(listener, kListenerFd) == kListenerFd &&
                 ::dup2(setup, kSetupFd) == kSetupFd && ::dup2(report, kReportFd) == kReportFd &&
                 ::dup2(oom, kOomCounterFd) == kOomCounterFd;
-  return placed && raw::close_range(kOomCounterFd + 1, ~0u, CLOSE_RANGE_CLOEXEC) == 0;
+  return placed && raw::close_range(kOomCounterFd + 1, ~0u, CLOSE_RANGE_CLOEXEC) == 0 && limit(RLIMIT_NOFILE, kUsualFiles, kMostFiles);
 }
 
 bool Privileges::load_seccomp() {
