@@ -5,6 +5,7 @@
 #include <sys/mount.h>
 
 #include <cerrno>
+#include <set>
 
 #include "base/clock.h"
 #include "base/log.h"
@@ -61,32 +62,36 @@ void Launcher::adopt_one(const LedgerRecord& record) {
   Sandbox& sandbox = sandboxes_[record.id];
   sandbox.id = record.id;
   sandbox.recorded = true;
-  sandbox.groups_made = true;
   sandbox.deadline = record.deadline_boot_nanos;
-  sandbox.range = record.range;
+  sandbox.berth.range = record.range;
+  sandbox.berth.group.name = Berths::group_name(record.range);
+  sandbox.berth.group.cpu_nanos_before = record.cpu_nanos_before;
   bool same_boot = record.boot_id == boot_id_;
   if (same_boot && ranges_.mark_used(record.range)) sandbox.has_range = true;
-  sandbox.pid = same_boot && !record.spare ? find_init(groups_.pids(record.id)) : 0;  // whoever could claim a spare is gone
+  sandbox.pid = same_boot && !record.spare ? find_init(groups_.pids(sandbox.berth.group.name)) : 0;  // whoever could claim a spare is gone
   sandbox.pidfd = Fd(sandbox.pid == 0 ? -1 : sys::raw::pidfd_open(sandbox.pid));
   bool watched = sandbox.pidfd && watch(sandbox.pidfd.get(), {.what = Watched::pid, .client = 0, .id = record.id});
   if (!watched) {
     sandbox.pid = 0;
-    if (same_boot) (void)groups_.kill(record.id);
+    if (same_boot) (void)groups_.kill(sandbox.berth.group.name);
     return kill(sandbox, wire::Cause::unknown);
   }
   sandbox.phase = Phase::live;
   thaw_adopted(sandbox);
-  sandbox.frozen = groups_.frozen(record.id);
+  sandbox.frozen = groups_.frozen(sandbox.berth.group.name);
   if (sandbox.deadline != 0) schedule(sandbox.deadline, Chore::deadline, record.id);
   log::info("adopted sandbox", {{"id", record.id}, {"pid", sandbox.pid}});
 }
 
 void Launcher::remove_strays() {
-  if (auto ids = groups_.ids()) {
-    for (const auto& id : *ids) {
-      if (find(id) != nullptr) continue;
-      (void)groups_.kill(id);
-      if (auto removed = groups_.remove(id); !removed) log::error("stray cgroup stays", {{"id", id}, {"error", removed.error().what()}});
+  std::set<std::string> used;
+  for (const auto& [id, sandbox] : sandboxes_) used.insert(sandbox.berth.group.name);
+  if (auto names = groups_.names()) {
+    for (const auto& name : *names) {
+      if (used.contains(name)) continue;
+      (void)groups_.kill(name);
+      if (auto removed = groups_.remove(name); !removed)
+        log::error("stray cgroup stays", {{"group", name}, {"error", removed.error().what()}});
     }
   }
   std::string sockets = options_.host.run_dir + "/sandboxes";
@@ -97,6 +102,7 @@ void Launcher::remove_strays() {
 // An instance that ends for good takes its groups, ranges and run directory along.
 void Launcher::leave_nothing() {
   listener_.reset();
+  berths_.clear();
   ::unlink((options_.host.run_dir + "/launch.sock").c_str());
   (void)groups_.leave_device_rules();
   if (auto removed = groups_.remove_parents(); !removed) log::error("cannot remove our cgroups", {{"error", removed.error().what()}});
@@ -115,12 +121,12 @@ void sweep_dead_private_instances(const std::string& run_root, const std::string
     if (!lock || ::flock(lock->get(), LOCK_EX | LOCK_NB) != 0) continue;  // alive, or not ready yet
     auto groups = Cgroups::open(name, run_dir + "/cgroup2");
     if (!groups) continue;
-    if (auto ids = groups->ids()) {
-      for (const auto& id : *ids) (void)groups->kill(id);
+    if (auto names = groups->names()) {
+      for (const auto& group : *names) (void)groups->kill(group);
       // The killed need a moment to leave; a group that is still busy is removed by the next sweep.
       for (int round = 0; round < 200; ++round) {
         bool busy = false;
-        for (const auto& id : *ids) busy = !groups->remove(id) || busy;
+        for (const auto& group : *names) busy = !groups->remove(group) || busy;
         if (!busy) break;
         ::usleep(5000);
       }

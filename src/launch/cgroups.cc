@@ -10,7 +10,6 @@
 #include <cerrno>
 #include <set>
 
-#include "base/id.h"
 #include "base/text.h"
 #include "launch/device_filter.h"
 #include "sys/kernel_file.h"
@@ -49,7 +48,7 @@ std::string disk_below(const char* path) {
   return ::access(block.c_str(), F_OK) == 0 ? cat(major(info.st_dev), ":", minor(info.st_dev)) : std::string();
 }
 
-std::string path_in(std::string_view id, std::string_view file) { return cat(id, "/", file); }
+std::string path_in(std::string_view name, std::string_view file) { return cat(name, "/", file); }
 
 // cpu.max and cfs quota share one period; a shorter one would cost the scheduler more than it gives.
 constexpr std::uint64_t kCpuPeriodMicros = 100'000;
@@ -58,18 +57,28 @@ constexpr std::uint64_t cpu_quota_micros(const Limits& limits) { return limits.c
 // The first word of a kernel file as a number; "max" and a file that is not there are 0.
 std::uint64_t number_in(std::string_view text) { return parse_int<std::uint64_t>(text.substr(0, text.find_first_of(" \n"))).value_or(0); }
 
+std::uint64_t number_of(const Fd& file) {
+  auto text = file ? sys::reread(file.get()) : Result<std::string>(std::string());
+  return text ? number_in(*text) : 0;
+}
+
+std::uint64_t count_in(const Fd& file, std::string_view key) {
+  auto text = file ? sys::reread(file.get()) : Result<std::string>(std::string());
+  return text ? sys::value_of(*text, key) : 0;
+}
+
 Result<Fd> make_parent(const Fd& root, const std::string& name) {
   CHECK_OK(sys::make_dir_at(root.get(), name.c_str(), 0755));
   return sys::open_at(root.get(), name.c_str(), O_RDONLY | O_DIRECTORY);
 }
 
-std::vector<std::string> child_ids(const Fd& parent) {
+std::vector<std::string> child_names(const Fd& parent) {
   std::vector<std::string> out;
   int copy = ::openat(parent.get(), ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
   DIR* dir = copy < 0 ? nullptr : ::fdopendir(copy);
   if (dir == nullptr) return out;
   while (auto* entry = ::readdir(dir))
-    if (is_id_text(entry->d_name)) out.emplace_back(entry->d_name);
+    if (entry->d_type == DT_DIR && entry->d_name[0] != '.') out.emplace_back(entry->d_name);
   ::closedir(dir);
   return out;
 }
@@ -137,8 +146,8 @@ Result<> Cgroups::open_v1(const std::vector<std::pair<std::string, std::string>>
   return Ok{};
 }
 
-std::string Cgroups::text_of(const Hierarchy& hierarchy, std::string_view id, const char* file) {
-  auto content = sys::read_at(hierarchy.parent.get(), path_in(id, file).c_str());
+std::string Cgroups::text_of(const Hierarchy& hierarchy, std::string_view name, const char* file) {
+  auto content = sys::read_at(hierarchy.parent.get(), path_in(name, file).c_str());
   return content ? *std::move(content) : std::string();
 }
 
@@ -148,28 +157,96 @@ Cgroups::Hierarchy* Cgroups::find(std::string_view controller) {
   return nullptr;
 }
 
-Result<> Cgroups::make(std::string_view id) {
-  std::string name(id);
-  auto make_in = [&](const Hierarchy& h) -> Result<> {
-    // An existing group belongs to somebody else's life: joining it could put foreign processes under our kill.
-    if (::mkdirat(h.parent.get(), name.c_str(), 0755) != 0) return Error::from_errno(cat("mkdir cgroup ", h.controller, " ", name), errno);
-    return Ok{};
+Result<Group> Cgroups::make(const std::string& name) {
+  CHECK_OK(make_directories(name));
+  auto group = open(name);
+  if (!group) (void)remove(name);
+  return group;
+}
+
+// An existing group belongs to somebody else's life: joining it could put foreign processes under our kill.
+Result<> Cgroups::make_directories(const std::string& name) {
+  std::vector<const Hierarchy*> made;
+  auto make_in = [&](const Hierarchy& h) {
+    if (::mkdirat(h.parent.get(), name.c_str(), 0755) == 0) made.push_back(&h);
+    return !made.empty() && made.back() == &h;
   };
-  CHECK_OK(make_in(v2_));
-  for (const auto& h : v1_) CHECK_OK(make_in(h));
+  bool all = make_in(v2_) && std::ranges::all_of(v1_, make_in);
+  if (all) return Ok{};
+  auto error = Error::from_errno(cat("mkdir cgroup ", name), errno);
+  for (const auto* h : made) ::unlinkat(h->parent.get(), name.c_str(), AT_REMOVEDIR);
+  return error;
+}
+
+Result<Group> Cgroups::open(const std::string& name) {
+  Group group;
+  group.name = name;
+  CHECK_OK(open_files(group));
+  return group;
+}
+
+Result<> Cgroups::open_files(Group& group) {
+  auto open_in = [&](const Hierarchy& h, const char* file, int flags) {
+    return sys::open_at(h.parent.get(), path_in(group.name, file).c_str(), flags);
+  };
+  TRY(group.cpu_stat, open_in(v2_, "cpu.stat", O_RDONLY));
+  if (on_v2_) {
+    TRY(group.oom_counter, open_in(v2_, "memory.events", O_RDONLY));
+    TRY(group.memory, open_in(v2_, "memory.current", O_RDONLY));
+    TRY(group.pids, open_in(v2_, "pids.current", O_RDONLY));
+    // Kernels before 6.12 have a peak that cannot begin anew; a group there serves one sandbox.
+    if (auto peak = open_in(v2_, "memory.peak", O_RDWR)) group.memory_peak = *std::move(peak);
+  } else {
+    for (const auto& h : v1_) {
+      TRY(auto tasks, open_in(h, "tasks", O_WRONLY));
+      group.tasks.push_back(std::move(tasks));
+    }
+    TRY(group.throttled, open_in(*find("cpu"), "cpu.stat", O_RDONLY));
+    TRY(group.oom_counter, open_in(*find("memory"), "memory.oom_control", O_RDONLY));
+    TRY(group.memory, open_in(*find("memory"), "memory.usage_in_bytes", O_RDONLY));
+    TRY(group.memory_peak, open_in(*find("memory"), "memory.max_usage_in_bytes", O_RDWR));
+    TRY(group.pids, open_in(*find("pids"), "pids.current", O_RDONLY));
+  }
+  TRY(group.v2, sys::open_at(v2_.parent.get(), group.name.c_str(), O_RDONLY | O_DIRECTORY));
   return Ok{};
 }
 
-Result<> Cgroups::limit(std::string_view id, const Limits& limits) { return on_v2_ ? limit_v2(id, limits) : limit_v1(id, limits); }
+Result<> Cgroups::limit(Group& group, const Limits& limits) {
+  if (group.limits == limits) return Ok{};
+  group.limits.reset();
+  CHECK_OK(on_v2_ ? limit_v2(group.name, limits) : limit_v1(group.name, limits));
+  group.limits = limits;
+  return Ok{};
+}
 
-Result<> Cgroups::limit_v2(std::string_view id, const Limits& limits) {
+bool Cgroups::populated(const Group& group) { return number_of(group.pids) != 0; }
+
+// Pages of files it was first to read stay charged to a group, and the kernel's memory for names it looked up. A little of
+// that is everywhere; more would be a limit the next sandbox did not get.
+constexpr std::uint64_t kChargesLeft = 2 << 20;
+
+bool Cgroups::renew(Group& group) {
+  if (!group.memory_peak || number_of(group.memory) > kChargesLeft) return false;
+  if (count_in(group.oom_counter, "oom_kill") != 0 || throttled_nanos(group) != 0) return false;
+  if (::pwrite(group.memory_peak.get(), "0", 1, 0) != 1) return false;
+  group.cpu_nanos_before = cpu_nanos(group);
+  return true;
+}
+
+std::uint64_t Cgroups::cpu_nanos(const Group& group) const { return count_in(group.cpu_stat, "usage_usec") * 1000; }
+
+std::uint64_t Cgroups::throttled_nanos(const Group& group) const {
+  return on_v2_ ? count_in(group.cpu_stat, "throttled_usec") * 1000 : count_in(group.throttled, "throttled_time");
+}
+
+Result<> Cgroups::limit_v2(std::string_view name, const Limits& limits) {
   int parent = v2_.parent.get();
-  auto set = [&](const char* file, const std::string& value) { return sys::write_at(parent, path_in(id, file).c_str(), value); };
+  auto set = [&](const char* file, const std::string& value) { return sys::write_at(parent, path_in(name, file).c_str(), value); };
   CHECK_OK(set("memory.max", cat(limits.memory_bytes)));
   // Just below the limit: file pages are written back before the kernel has to kill. Further below, a bomb that cannot be
   // reclaimed would be slowed down for half a minute instead of dying.
   CHECK_OK(set("memory.high", cat(limits.memory_bytes - limits.memory_bytes / 20)));
-  if (::faccessat(parent, path_in(id, "memory.swap.max").c_str(), F_OK, 0) == 0) CHECK_OK(set("memory.swap.max", "0"));
+  if (::faccessat(parent, path_in(name, "memory.swap.max").c_str(), F_OK, 0) == 0) CHECK_OK(set("memory.swap.max", "0"));
   CHECK_OK(set("cpu.max", cat(cpu_quota_micros(limits), " ", kCpuPeriodMicros)));
   CHECK_OK(set("pids.max", cat(limits.pids)));
   if (!io_device_.empty()) {
@@ -180,10 +257,12 @@ Result<> Cgroups::limit_v2(std::string_view id, const Limits& limits) {
   return Ok{};
 }
 
-Result<> Cgroups::limit_v1(std::string_view id, const Limits& limits) {
+Result<> Cgroups::limit_v1(std::string_view name, const Limits& limits) {
   auto set = [&](const char* controller, const char* file, const std::string& value) {
-    return sys::write_at(find(controller)->parent.get(), path_in(id, file).c_str(), value);
+    return sys::write_at(find(controller)->parent.get(), path_in(name, file).c_str(), value);
   };
+  // Of the two limits the one without swap may never be above the other; a group that had lower ones gets room first.
+  (void)set("memory", "memory.memsw.limit_in_bytes", "-1");
   CHECK_OK(set("memory", "memory.limit_in_bytes", cat(limits.memory_bytes)));
   // Without swap accounting the file is missing; the inherited swappiness of 0 then keeps the group out of swap.
   auto memsw = set("memory", "memory.memsw.limit_in_bytes", cat(limits.memory_bytes));
@@ -198,21 +277,6 @@ Result<> Cgroups::limit_v1(std::string_view id, const Limits& limits) {
   return Ok{};
 }
 
-Result<CgroupEntry> Cgroups::entry(std::string_view id) {
-  CgroupEntry entry;
-  TRY(entry.v2, sys::open_at(v2_.parent.get(), std::string(id).c_str(), O_RDONLY | O_DIRECTORY));
-  for (auto& h : v1_) {
-    TRY(auto tasks, sys::open_at(h.parent.get(), path_in(id, "tasks").c_str(), O_WRONLY));
-    entry.tasks.push_back(std::move(tasks));
-  }
-  if (on_v2_) {
-    TRY(entry.oom_counter, sys::open_at(v2_.parent.get(), path_in(id, "memory.events").c_str(), O_RDONLY));
-    return entry;
-  }
-  TRY(entry.oom_counter, sys::open_at(find("memory")->parent.get(), path_in(id, "memory.oom_control").c_str(), O_RDONLY));
-  return entry;
-}
-
 Result<> Cgroups::join_device_rules() {
   if (on_v2_) return Ok{};
   if (::write(devices_tasks_.get(), "0", 1) != 1) return Error::from_errno("join device group", errno);
@@ -224,11 +288,11 @@ Result<> Cgroups::leave_device_rules() {
   return sys::write_at(devices_root_.get(), "tasks", "0");
 }
 
-Result<> Cgroups::kill(std::string_view id) { return sys::write_at(v2_.parent.get(), path_in(id, "cgroup.kill").c_str(), "1"); }
+Result<> Cgroups::kill(std::string_view name) { return sys::write_at(v2_.parent.get(), path_in(name, "cgroup.kill").c_str(), "1"); }
 
-void Cgroups::hasten_death(std::string_view id) {
+void Cgroups::hasten_death(std::string_view name) {
   // Best effort: each line only speeds up what the kill already made certain.
-  auto set = [&](int parent, const char* file, const char* value) { (void)sys::write_at(parent, path_in(id, file).c_str(), value); };
+  auto set = [&](int parent, const char* file, const char* value) { (void)sys::write_at(parent, path_in(name, file).c_str(), value); };
   if (on_v2_) {
     set(v2_.parent.get(), "pids.max", "0");
     set(v2_.parent.get(), "cpu.max", "max");
@@ -240,24 +304,19 @@ void Cgroups::hasten_death(std::string_view id) {
   set(find("cpu")->parent.get(), "cpu.shares", "10240");
 }
 
-Result<> Cgroups::freeze(std::string_view id, bool frozen) {
-  return sys::write_at(v2_.parent.get(), path_in(id, "cgroup.freeze").c_str(), frozen ? "1" : "0");
+Result<> Cgroups::freeze(std::string_view name, bool frozen) {
+  return sys::write_at(v2_.parent.get(), path_in(name, "cgroup.freeze").c_str(), frozen ? "1" : "0");
 }
 
-bool Cgroups::frozen(std::string_view id) {
-  auto events = sys::read_at(v2_.parent.get(), path_in(id, "cgroup.events").c_str());
+bool Cgroups::frozen(std::string_view name) {
+  auto events = sys::read_at(v2_.parent.get(), path_in(name, "cgroup.events").c_str());
   return events && sys::value_of(*events, "frozen") == 1;
 }
 
-bool Cgroups::populated(std::string_view id) {
-  auto events = sys::read_at(v2_.parent.get(), path_in(id, "cgroup.events").c_str());
-  return events && sys::value_of(*events, "populated") == 1;
-}
-
-Result<> Cgroups::remove(std::string_view id) {
-  std::string name(id);
+Result<> Cgroups::remove(std::string_view name) {
+  std::string directory(name);
   auto remove_in = [&](const Hierarchy& h) -> Result<> {
-    if (::unlinkat(h.parent.get(), name.c_str(), AT_REMOVEDIR) != 0 && errno != ENOENT)
+    if (::unlinkat(h.parent.get(), directory.c_str(), AT_REMOVEDIR) != 0 && errno != ENOENT)
       return Error::from_errno(cat("rmdir cgroup ", h.controller, " ", name), errno);
     return Ok{};
   };
@@ -265,53 +324,50 @@ Result<> Cgroups::remove(std::string_view id) {
   return remove_in(v2_);
 }
 
-CgroupUsage Cgroups::usage(std::string_view id) {
-  CgroupUsage usage;
-  usage.cpu_nanos = sys::value_of(text_of(v2_, id, "cpu.stat"), "usage_usec") * 1000;
-  on_v2_ ? read_v2(id, usage) : read_v1(id, usage);
+CgroupUsage Cgroups::usage(const Group& group) {
+  CgroupUsage usage = final_usage(group);
+  usage.cpu_throttled_nanos = throttled_nanos(group);
+  usage.memory_bytes = number_of(group.memory);
+  usage.pids = number_of(group.pids);
+  on_v2_ ? read_v2(group, usage) : read_v1(group, usage);
   return usage;
 }
 
-void Cgroups::read_v2(std::string_view id, CgroupUsage& usage) {
-  usage.cpu_throttled_nanos = sys::value_of(text_of(v2_, id, "cpu.stat"), "throttled_usec") * 1000;
-  usage.cpu_limit_millis = number_in(text_of(v2_, id, "cpu.max")) * 1000 / kCpuPeriodMicros;
-  usage.memory_bytes = number_in(text_of(v2_, id, "memory.current"));
-  usage.memory_peak_bytes = number_in(text_of(v2_, id, "memory.peak"));
-  usage.memory_limit_bytes = number_in(text_of(v2_, id, "memory.max"));
-  usage.memory_reclaimable_bytes = sys::value_of(text_of(v2_, id, "memory.stat"), "inactive_file");
-  usage.pids = number_in(text_of(v2_, id, "pids.current"));
-  usage.pids_limit = number_in(text_of(v2_, id, "pids.max"));
-  usage.oom_kills = sys::value_of(text_of(v2_, id, "memory.events"), "oom_kill");
+CgroupUsage Cgroups::final_usage(const Group& group) {
+  CgroupUsage usage;
+  usage.cpu_nanos = cpu_nanos(group) - group.cpu_nanos_before;
+  usage.memory_peak_bytes = number_of(group.memory_peak);
+  usage.oom_kills = count_in(group.oom_counter, "oom_kill");
+  return usage;
 }
 
-void Cgroups::read_v1(std::string_view id, CgroupUsage& usage) {
-  auto& memory = *find("memory");
-  auto& cpu = *find("cpu");
-  auto& pids = *find("pids");
-  usage.cpu_throttled_nanos = sys::value_of(text_of(cpu, id, "cpu.stat"), "throttled_time");
-  usage.cpu_limit_millis = number_in(text_of(cpu, id, "cpu.cfs_quota_us")) * 1000 / kCpuPeriodMicros;
-  usage.memory_bytes = number_in(text_of(memory, id, "memory.usage_in_bytes"));
-  usage.memory_peak_bytes = number_in(text_of(memory, id, "memory.max_usage_in_bytes"));
-  usage.memory_limit_bytes = number_in(text_of(memory, id, "memory.limit_in_bytes"));
-  usage.memory_reclaimable_bytes = sys::value_of(text_of(memory, id, "memory.stat"), "total_inactive_file");
-  usage.pids = number_in(text_of(pids, id, "pids.current"));
-  usage.pids_limit = number_in(text_of(pids, id, "pids.max"));
-  usage.oom_kills = sys::value_of(text_of(memory, id, "memory.oom_control"), "oom_kill");
+void Cgroups::read_v2(const Group& group, CgroupUsage& usage) {
+  usage.cpu_limit_millis = number_in(text_of(v2_, group.name, "cpu.max")) * 1000 / kCpuPeriodMicros;
+  usage.memory_limit_bytes = number_in(text_of(v2_, group.name, "memory.max"));
+  usage.memory_reclaimable_bytes = sys::value_of(text_of(v2_, group.name, "memory.stat"), "inactive_file");
+  usage.pids_limit = number_in(text_of(v2_, group.name, "pids.max"));
 }
 
-std::vector<std::int32_t> Cgroups::pids(std::string_view id) {
+void Cgroups::read_v1(const Group& group, CgroupUsage& usage) {
+  usage.cpu_limit_millis = number_in(text_of(*find("cpu"), group.name, "cpu.cfs_quota_us")) * 1000 / kCpuPeriodMicros;
+  usage.memory_limit_bytes = number_in(text_of(*find("memory"), group.name, "memory.limit_in_bytes"));
+  usage.memory_reclaimable_bytes = sys::value_of(text_of(*find("memory"), group.name, "memory.stat"), "total_inactive_file");
+  usage.pids_limit = number_in(text_of(*find("pids"), group.name, "pids.max"));
+}
+
+std::vector<std::int32_t> Cgroups::pids(std::string_view name) {
   std::vector<std::int32_t> pids;
-  auto text = sys::read_at(v2_.parent.get(), path_in(id, "cgroup.procs").c_str());
+  auto text = sys::read_at(v2_.parent.get(), path_in(name, "cgroup.procs").c_str());
   if (!text) return pids;
   for (auto line : split(*text, '\n'))
     if (auto pid = parse_int<std::int32_t>(line)) pids.push_back(*pid);
   return pids;
 }
 
-Result<std::vector<std::string>> Cgroups::ids() {
+Result<std::vector<std::string>> Cgroups::names() {
   std::set<std::string> all;
   auto collect = [&](const Hierarchy& h) {
-    for (auto& id : child_ids(h.parent)) all.insert(std::move(id));
+    for (auto& name : child_names(h.parent)) all.insert(std::move(name));
   };
   collect(v2_);
   for (const auto& h : v1_) collect(h);

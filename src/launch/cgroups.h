@@ -5,6 +5,7 @@
 // process is placed. Device access is decided once, on a group that all sandboxes share.
 #pragma once
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -28,12 +29,21 @@ struct CgroupUsage {
   std::uint64_t oom_kills = 0;
 };
 
-// Where a new process puts itself: written by the child as "0" to each v1 `tasks` file (this skips the kernel's global
-// wait that `cgroup.procs` costs), or given to clone3 as the v2 group.
-struct CgroupEntry {
-  Fd v2;                  // directory, for CLONE_INTO_CGROUP
-  std::vector<Fd> tasks;  // v1, opened for writing
-  Fd oom_counter;         // readable; has a line "oom_kill N"
+// One set of groups, with the files that every sandbox needs held open: one that comes and goes then walks no path.
+// A new process puts itself there: it writes "0" to each v1 `tasks` file (this skips the kernel's global wait that
+// `cgroup.procs` costs), or is cloned into the v2 group.
+struct Group {
+  std::string name;
+  Fd v2;                               // directory, for CLONE_INTO_CGROUP
+  std::vector<Fd> tasks;               // v1, opened for writing
+  Fd oom_counter;                      // has a line "oom_kill N"
+  Fd cpu_stat;                         // of the v2 group
+  Fd throttled;                        // v1: cpu.stat of the cpu hierarchy
+  Fd memory;                           // bytes in use
+  Fd memory_peak;                      // writing to it begins a new peak; on v2 for this descriptor alone
+  Fd pids;                             // processes inside
+  std::optional<Limits> limits;        // as last written
+  std::uint64_t cpu_nanos_before = 0;  // used by sandboxes that had this group earlier
 };
 
 class Cgroups {
@@ -48,19 +58,24 @@ class Cgroups {
   Result<> join_device_rules();
   Result<> leave_device_rules();  // for a helper that needs a loop device, and before the groups are removed
 
-  Result<> make(std::string_view id);                         // fails if one of the groups exists already
-  Result<> limit(std::string_view id, const Limits& limits);  // before any process is inside
-  Result<CgroupEntry> entry(std::string_view id);
-  Result<> kill(std::string_view id);                 // SIGKILL to every process, now and in forks under way
-  void hasten_death(std::string_view id);             // no new pids, no throttling: a throttled group dies slowly
-  Result<> freeze(std::string_view id, bool frozen);  // asks; frozen() tells when it is done
-  bool frozen(std::string_view id);
-  bool populated(std::string_view id);
-  Result<> remove(std::string_view id);  // EBUSY error while a process is left
-  CgroupUsage usage(std::string_view id);
-  std::vector<std::int32_t> pids(std::string_view id);  // as this process sees them
-  Result<std::vector<std::string>> ids();               // groups that exist in any hierarchy
-  Result<> remove_parents();                            // when nothing is left of this instance
+  Result<Group> make(const std::string& name);         // fails, and leaves nothing, if one of the groups exists already
+  Result<Group> open(const std::string& name);         // one that exists
+  Result<> limit(Group& group, const Limits& limits);  // before any process is inside
+  bool populated(const Group& group);
+  // Ready for another sandbox? Only if nothing is left that the next one would be charged for or could learn from.
+  bool renew(Group& group);
+
+  // By name, for groups whose descriptors are not at hand, too.
+  Result<> kill(std::string_view name);                 // SIGKILL to every process, now and in forks under way
+  void hasten_death(std::string_view name);             // no new pids, no throttling: a throttled group dies slowly
+  Result<> freeze(std::string_view name, bool frozen);  // asks; frozen() tells when it is done
+  bool frozen(std::string_view name);
+  Result<> remove(std::string_view name);  // EBUSY error while a process is left
+  CgroupUsage usage(const Group& group);
+  CgroupUsage final_usage(const Group& group);            // only what is worth telling of a sandbox that has ended
+  std::vector<std::int32_t> pids(std::string_view name);  // as this process sees them
+  Result<std::vector<std::string>> names();               // groups that exist in any hierarchy
+  Result<> remove_parents();                              // when nothing is left of this instance
 
  private:
   struct Hierarchy {
@@ -70,12 +85,16 @@ class Cgroups {
   };
   Result<> open_v1(const std::vector<std::pair<std::string, std::string>>& mounts);
   Result<> open_v2();
-  Result<> limit_v1(std::string_view id, const Limits& limits);
-  Result<> limit_v2(std::string_view id, const Limits& limits);
-  void read_v1(std::string_view id, CgroupUsage& usage);
-  void read_v2(std::string_view id, CgroupUsage& usage);
+  Result<> make_directories(const std::string& name);
+  Result<> open_files(Group& group);
+  Result<> limit_v1(std::string_view name, const Limits& limits);
+  Result<> limit_v2(std::string_view name, const Limits& limits);
+  void read_v1(const Group& group, CgroupUsage& usage);
+  void read_v2(const Group& group, CgroupUsage& usage);
+  std::uint64_t cpu_nanos(const Group& group) const;
+  std::uint64_t throttled_nanos(const Group& group) const;
   Hierarchy* find(std::string_view controller);
-  static std::string text_of(const Hierarchy& hierarchy, std::string_view id, const char* file);  // empty when it cannot be read
+  static std::string text_of(const Hierarchy& hierarchy, std::string_view name, const char* file);  // empty when it cannot be read
 
   std::string name_;
   bool on_v2_ = false;

@@ -53,9 +53,9 @@ std::size_t Launcher::living() const {
 }
 
 Result<> Launcher::hand_over(Sandbox& sandbox, const wire::ClaimRequest& request, const Fd& setup) {
-  CHECK_OK(ledger_.write({sandbox.id, sandbox.range, request.deadline_boot_nanos, boot_id_, false}));
   sandbox.spare_of = 0;
   sandbox.deadline = request.deadline_boot_nanos;
+  CHECK_OK(record(sandbox));
   if (sandbox.deadline != 0) schedule(sandbox.deadline, Chore::deadline, sandbox.id);
   if (sys::send_with_descriptor(sandbox.set_up.get(), "s", 1, setup.get()) != 1) return Error::from_errno("hand over the set-up", errno);
   sandbox.set_up.reset();

@@ -24,6 +24,9 @@ namespace {
 
 using wire::Step;
 
+// A host may allow us few descriptors, and a thousand sandboxes at once are seldom a thousand that come and go.
+constexpr std::size_t kHeldBerths = 256;
+
 // The launcher checks again what serve has checked: serve parses hostile input and is not trusted with the host.
 Result<std::vector<std::string>> layer_paths_of(const wire::CreateRequest& request, const Host& host) {
   std::vector<std::string> paths;
@@ -101,12 +104,24 @@ void Launcher::create(const Pending& to, const wire::CreateRequest& request, Fd 
   sandbox.create = to;
   sandbox.deadline = request.deadline_boot_nanos;
   sandbox.spare_of = request.spare != 0 ? to.client : 0;
+  // Root of its own namespaces, or with every harmless system call, a sandbox could leave marks that nobody counts.
+  sandbox.spoils = request.policy.user == UserMode::root || request.policy.syscalls == SyscallProfile::permissive;
+  ++creates_;
   std::vector<StagedVolume> none;
   auto begun = begin_create(sandbox, request, setup, volumes.empty() ? none : volumes.mapped());
   if (begun) return;
   sandbox.failed_errno = begun.error().sys();
   sandbox.failed_detail = begun.error().what();
   kill(sandbox, wire::Cause::destroyed);
+}
+
+Result<> Launcher::record(const Sandbox& sandbox) {
+  return ledger_.write({.id = sandbox.id,
+                        .range = sandbox.berth.range,
+                        .deadline_boot_nanos = sandbox.deadline,
+                        .boot_id = boot_id_,
+                        .spare = sandbox.spare_of != 0,
+                        .cpu_nanos_before = sandbox.berth.group.cpu_nanos_before});
 }
 
 Result<> Launcher::begin_create(Sandbox& sandbox, const wire::CreateRequest& request, const Fd& setup, std::vector<StagedVolume>& volumes) {
@@ -135,27 +150,25 @@ Result<> Launcher::begin_create(Sandbox& sandbox, const wire::CreateRequest& req
   TRY(plan.shape, host_.shape(request.limits));
 
   CHECK_OK(step(Step::user_namespace));
-  TRY(auto identity, parts_.take_identity());
-  sandbox.range = identity.range;
+  TRY(sandbox.berth, berths_.take());
+  Berth& berth = sandbox.berth;
   sandbox.has_range = true;
-  plan.first_id = identity.first_id();
-  plan.user_namespace = identity.user_namespace.get();
+  plan.first_id = berth.first_id();
+  plan.user_namespace = berth.user_namespace.get();
 
   CHECK_OK(step(Step::ledger));
-  CHECK_OK(ledger_.write({sandbox.id, sandbox.range, sandbox.deadline, boot_id_, sandbox.spare_of != 0}));
+  CHECK_OK(record(sandbox));
   sandbox.recorded = true;
 
   CHECK_OK(step(Step::network_namespace));
-  TRY(auto network, parts_.take_network());
-  plan.network_namespace = network.get();
+  CHECK_OK(berths_.complete_network(berth));
+  plan.network_namespace = berth.network.ns.get();
 
   CHECK_OK(step(Step::cgroup));
-  CHECK_OK(groups_.make(sandbox.id));
-  sandbox.groups_made = true;
+  CHECK_OK(berths_.complete_group(berth));
   CHECK_OK(step(Step::cgroup_limits));
-  CHECK_OK(groups_.limit(sandbox.id, request.limits));
-  TRY(auto entry, groups_.entry(sandbox.id));
-  plan.cgroup = &entry;
+  CHECK_OK(groups_.limit(berth.group, request.limits));
+  plan.cgroup = &berth.group;
 
   CHECK_OK(step(Step::disk));
   DiskHelper disk;
@@ -192,6 +205,7 @@ Result<> Launcher::begin_create(Sandbox& sandbox, const wire::CreateRequest& req
 
   CHECK_OK(step(Step::clone));
   CHECK_OK(clone_into(plan, sandbox.pid, sandbox.pidfd));
+  if (sandboxes_.size() > kHeldBerths) berth.let_go();
   CHECK_OK(watch(sandbox.pidfd.get(), {.what = Watched::pid, .client = 0, .id = sandbox.id}));
   CHECK_OK(watch(sandbox.report.get(), {.what = Watched::report, .client = 0, .id = sandbox.id}));
   if (sandbox.started) CHECK_OK(watch(sandbox.started.get(), {.what = Watched::started, .client = 0, .id = sandbox.id}));
@@ -246,7 +260,7 @@ void Launcher::answer_create(Sandbox& sandbox) {
   answer.failed = sandbox.failed;
   answer.sys = sandbox.failed_errno;
   answer.pid = sandbox.pid;
-  answer.id_base = first_id_of(sandbox.range);
+  answer.id_base = sandbox.berth.first_id();
   std::memcpy(answer.detail, sandbox.failed_detail.data(), std::min(sandbox.failed_detail.size(), sizeof answer.detail - 1));
   Pending to = *std::exchange(sandbox.create, std::nullopt);
   if (answer.failed != Step::none)

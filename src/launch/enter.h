@@ -35,7 +35,7 @@ struct EnterPlan {
   std::vector<PlannedVolume> volumes;
   int disk_socket = -1;  // a disk-backed writable layer comes from here; -1 = it is made of memory
   std::string shape;     // relative to the work directory
-  const CgroupEntry* cgroup = nullptr;
+  const Group* cgroup = nullptr;
   int user_namespace = -1;
   int network_namespace = -1;
   int listener = -1;

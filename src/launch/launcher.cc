@@ -53,7 +53,7 @@ Launcher::Launcher(LauncherOptions options, Host host, Cgroups groups, Ledger le
       groups_(std::move(groups)),
       ledger_(std::move(ledger)),
       ranges_(std::move(ranges)),
-      parts_(ranges_, options_.pool),
+      berths_(ranges_, groups_, options_.pool),
       boot_id_(current_boot_id()) {}
 
 Result<std::unique_ptr<Launcher>> Launcher::start(const LauncherOptions& options) {
@@ -119,7 +119,7 @@ Result<> Launcher::run() {
     epoll_event events[64];
     // The pool fills while nothing waits for us: first a look without waiting, then one part, then another look.
     int n = ::epoll_wait(epoll_.get(), events, 64, 0);
-    if (n == 0 && !parts_.refill_one()) n = ::epoll_wait(epoll_.get(), events, 64, -1);
+    if (n == 0 && !berths_.refill_one()) n = ::epoll_wait(epoll_.get(), events, 64, -1);
     if (n < 0 && errno != EINTR) return Error::from_errno("epoll_wait", errno);
     for (int i = 0; i < n; ++i) {
       auto found = watches_.find(events[i].data.fd);
@@ -324,22 +324,16 @@ void Launcher::run_due_chores() {
   while (!chores_.empty() && chores_.begin()->first <= now) {
     Due due = chores_.begin()->second;
     chores_.erase(chores_.begin());
+    if (due.chore == Chore::trim) trim_reserve();
     auto* sandbox = find(due.id);
     if (sandbox == nullptr) continue;
     switch (due.chore) {
+      case Chore::trim: break;
       case Chore::deadline:
         // A renewed sandbox has a later deadline by now; the old chore finds nothing to do.
         if (sandbox->phase != Phase::dying && sandbox->deadline != 0 && sandbox->deadline <= now) kill(*sandbox, wire::Cause::expired);
         break;
-      case Chore::hasten:
-        if (sandbox->phase == Phase::dying && sandbox->pid != 0) {
-          groups_.hasten_death(sandbox->id);
-          (void)groups_.kill(sandbox->id);
-          if (now - sandbox->killed_at > 10'000'000'000ull)
-            log::error("sandbox does not die", {{"id", sandbox->id}, {"pid", sandbox->pid}});
-          schedule(now + 100'000'000, Chore::hasten, sandbox->id);
-        }
-        break;
+      case Chore::hasten: hasten(*sandbox, now); break;
       case Chore::retry_remove:
         if (sandbox->phase == Phase::dying && sandbox->pid == 0) finish(*sandbox);
         break;

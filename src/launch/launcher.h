@@ -12,6 +12,7 @@
 
 #include "base/fd.h"
 #include "base/result.h"
+#include "launch/berths.h"
 #include "launch/capture.h"
 #include "launch/cgroups.h"
 #include "launch/channel.h"
@@ -19,7 +20,6 @@
 #include "launch/host.h"
 #include "launch/id_range.h"
 #include "launch/ledger.h"
-#include "launch/parts.h"
 
 namespace osb::launch {
 
@@ -27,7 +27,7 @@ struct LauncherOptions {
   HostOptions host;
   bool private_instance = false;          // ends, with all sandboxes, when its last client has gone
   unsigned allowed_uid = 0;               // may command us besides root
-  std::size_t pool = 8;                   // namespaces kept ready
+  std::size_t pool = 8;                   // berths kept ready; 0: none is, and none is used twice
   wire::Step fail_at = wire::Step::none;  // fault injection for tests: this step of every create fails
   wire::Step die_at = wire::Step::none;   // ... or the process that carries it out dies
 };
@@ -61,7 +61,7 @@ class Launcher {
 
   struct Sandbox {
     std::string id;
-    std::uint32_t range = 0;
+    Berth berth;
     Phase phase = Phase::making;
     std::int32_t pid = 0;
     Fd pidfd;
@@ -70,7 +70,7 @@ class Launcher {
     Fd started;  // while making, when the answer does not wait for execd: ends when the new process becomes execd
     bool has_range = false;
     bool recorded = false;  // in the ledger
-    bool groups_made = false;
+    bool spoils = false;    // its berth is not used again, whatever it looks like
     bool usage_read = false;
     bool frozen = false;
     std::uint64_t deadline = 0;
@@ -93,7 +93,7 @@ class Launcher {
     std::uint64_t client = 0;
     std::string id;
   };
-  enum class Chore { deadline, hasten, retry_remove, check_frozen, capture_deadline };
+  enum class Chore { trim, deadline, hasten, retry_remove, check_frozen, capture_deadline };
   struct Due {
     Chore chore;
     std::string id;
@@ -130,6 +130,16 @@ class Launcher {
   void list(const Pending& to, const wire::ListRequest& request);
   void usage(const Pending& to, Sandbox& sandbox);
 
+  // With the files of its group open, for as long as it takes if they are not held.
+  template <class Read>
+  CgroupUsage with_group(const Sandbox& sandbox, Read read) {
+    if (sandbox.berth.group.v2) return read(sandbox.berth.group);
+    auto group = groups_.open(sandbox.berth.group.name);
+    if (!group) return {};
+    group->cpu_nanos_before = sandbox.berth.group.cpu_nanos_before;
+    return read(*group);
+  }
+
   // snapshot.cc
   void snapshot(const Pending& to, const wire::SnapshotRequest& request, Fd work);
   void begin_capture(Sandbox& sandbox);
@@ -157,6 +167,7 @@ class Launcher {
   // create.cc: the parent's half of the create list
   void create(const Pending& to, const wire::CreateRequest& request, Fd setup);
   Result<> begin_create(Sandbox& sandbox, const wire::CreateRequest& request, const Fd& setup, std::vector<StagedVolume>& volumes);
+  Result<> record(const Sandbox& sandbox);
   bool take_report(Sandbox& sandbox);
   void on_report(Sandbox& sandbox);
   void on_started(Sandbox& sandbox);
@@ -174,7 +185,11 @@ class Launcher {
   // teardown.cc: every way a sandbox ends
   void kill(Sandbox& sandbox, wire::Cause cause);
   void on_pid_exit(Sandbox& sandbox);
+  void hasten(Sandbox& sandbox, std::uint64_t now);
   void finish(Sandbox& sandbox);
+  bool clear_berth(Sandbox& sandbox);  // false: a process is still on its way out
+  void trim_reserve();
+  void trim_reserve_later();
   void destroy_all(wire::Cause cause);
 
   // adopt.cc: what a launcher before us left
@@ -192,7 +207,10 @@ class Launcher {
   Cgroups groups_;
   Ledger ledger_;
   IdRanges ranges_;
-  Parts parts_;
+  Berths berths_;
+  bool trim_due_ = false;
+  std::uint64_t creates_ = 0;
+  std::uint64_t creates_at_trim_ = 0;
   std::string boot_id_;
   Fd lock_;
   Fd epoll_;

@@ -115,11 +115,22 @@ Result<Fd> make_volume_namespace(std::uint32_t uid, std::uint32_t gid, std::uint
   return make_mapped_namespace(cat(uid, " ", outside, " 1\n"), cat(gid, " ", outside, " 1\n"));
 }
 
-Result<Fd> make_network_namespace() {
+Result<Network> make_network_namespace() {
   TRY(auto visit, Visit::to_new());
   CHECK_OK(bring_up_loopback());
   CHECK_OK(sys::write_at(AT_FDCWD, "/proc/sys/net/ipv4/ip_unprivileged_port_start", "0"));
-  return sys::open_at(AT_FDCWD, "/proc/self/ns/net", O_RDONLY);
+  Network network;
+  TRY(network.ns, sys::open_at(AT_FDCWD, "/proc/self/ns/net", O_RDONLY));
+  TRY(network.devices, sys::open_at(AT_FDCWD, "/proc/self/net/dev", O_RDONLY));
+  TRY(network.sockets, sys::open_at(AT_FDCWD, "/proc/self/net/sockstat", O_RDONLY));
+  TRY(network.fresh, sys::reread(network.devices.get()));
+  return network;
+}
+
+bool is_untouched(const Network& network) {
+  auto devices = sys::reread(network.devices.get());
+  auto sockets = sys::reread(network.sockets.get());
+  return devices && sockets && *devices == network.fresh && sockets->starts_with("sockets: used 0\n");
 }
 
 Result<Fd> socket_in_network_of(std::int32_t pid) {

@@ -19,18 +19,21 @@ constexpr std::uint64_t kFreezeLimit = 2'000 * kMillisecond;
 void Launcher::set_deadline(const Pending& to, const wire::DeadlineRequest& request) {
   auto* sandbox = find(request.id);
   if (sandbox == nullptr || sandbox->phase == Phase::dying) return reply_status(to, wire::Op::set_deadline, ENOENT);
-  LedgerRecord record{sandbox->id, sandbox->range, request.deadline_boot_nanos, boot_id_, sandbox->spare_of != 0};
-  if (auto kept = ledger_.write(record); !kept) return reply_status(to, wire::Op::set_deadline, kept.error().sys(), "ledger");
-  sandbox->deadline = request.deadline_boot_nanos;
+  auto before = std::exchange(sandbox->deadline, request.deadline_boot_nanos);
+  if (auto kept = record(*sandbox); !kept) {
+    sandbox->deadline = before;
+    return reply_status(to, wire::Op::set_deadline, kept.error().sys(), "ledger");
+  }
   if (sandbox->deadline != 0) schedule(sandbox->deadline, Chore::deadline, sandbox->id);
   reply_status(to, wire::Op::set_deadline, 0);
 }
 
 void Launcher::freeze(const Pending& to, Sandbox& sandbox) {
   if (sandbox.phase != Phase::live || sandbox.freeze || sandbox.capture) return reply_status(to, wire::Op::freeze, EBUSY);
-  if (auto asked = groups_.freeze(sandbox.id, true); !asked)
+  if (auto asked = groups_.freeze(sandbox.berth.group.name, true); !asked)
     return reply_status(to, wire::Op::freeze, asked.error().sys(), "cgroup.freeze");
   sandbox.freeze = to;
+  sandbox.spoils = true;
   sandbox.killed_at = static_cast<std::uint64_t>(boot_now_nanos());
   check_frozen(sandbox);
 }
@@ -41,15 +44,15 @@ void Launcher::check_frozen(Sandbox& sandbox) {
   if (!sandbox.freeze && !for_snapshot) return;
   auto now = static_cast<std::uint64_t>(boot_now_nanos());
   if (for_snapshot) {
-    if (groups_.frozen(sandbox.id)) return begin_capture(sandbox);
+    if (groups_.frozen(sandbox.berth.group.name)) return begin_capture(sandbox);
     if (now - sandbox.capture->began > kFreezeLimit) return end_capture(sandbox, ETIMEDOUT, "processes do not freeze");
     return schedule(now + kMillisecond, Chore::check_frozen, sandbox.id);
   }
-  if (groups_.frozen(sandbox.id)) {
+  if (groups_.frozen(sandbox.berth.group.name)) {
     sandbox.frozen = true;
     reply_status(*std::exchange(sandbox.freeze, std::nullopt), wire::Op::freeze, 0);
   } else if (now - sandbox.killed_at > kFreezeLimit) {
-    (void)groups_.freeze(sandbox.id, false);
+    (void)groups_.freeze(sandbox.berth.group.name, false);
     reply_status(*std::exchange(sandbox.freeze, std::nullopt), wire::Op::freeze, ETIMEDOUT, "processes do not freeze");
   } else {
     schedule(now + kMillisecond, Chore::check_frozen, sandbox.id);
@@ -58,7 +61,7 @@ void Launcher::check_frozen(Sandbox& sandbox) {
 
 void Launcher::thaw(const Pending& to, Sandbox& sandbox) {
   if (sandbox.capture) return reply_status(to, wire::Op::thaw, EBUSY);
-  auto thawed = groups_.freeze(sandbox.id, false);
+  auto thawed = groups_.freeze(sandbox.berth.group.name, false);
   if (thawed) sandbox.frozen = false;
   reply_status(to, wire::Op::thaw, thawed ? 0 : thawed.error().sys(), thawed ? "" : "cgroup.freeze");
 }
@@ -89,7 +92,7 @@ void Launcher::list(const Pending& to, const wire::ListRequest& request) {
 }
 
 void Launcher::usage(const Pending& to, Sandbox& sandbox) {
-  auto now = groups_.usage(sandbox.id);
+  auto now = with_group(sandbox, [&](const Group& group) { return groups_.usage(group); });
   auto store = store_of(sandbox.pid);
   auto network = network_of(sandbox.pid);
   wire::UsageReply answer;

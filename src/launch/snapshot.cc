@@ -58,17 +58,19 @@ void Launcher::snapshot(const Pending& to, const wire::SnapshotRequest& request,
   schedule(sandbox->capture->deadline, Chore::capture_deadline, sandbox->id);
   if (sandbox->frozen) return begin_capture(*sandbox);
   sandbox->capture->thaw = true;
+  sandbox->spoils = true;
   // Written down before it is done: whoever adopts a sandbox that we left frozen thaws it again.
   auto marked = sys::write_new_file(AT_FDCWD, frozen_mark(sandbox->id).c_str(), "", 0600);
   if (!marked && marked.error().sys() != EEXIST) return end_capture(*sandbox, marked.error().sys(), "mark");
-  if (auto asked = groups_.freeze(sandbox->id, true); !asked) return end_capture(*sandbox, asked.error().sys(), "cgroup.freeze");
+  if (auto asked = groups_.freeze(sandbox->berth.group.name, true); !asked)
+    return end_capture(*sandbox, asked.error().sys(), "cgroup.freeze");
   check_frozen(*sandbox);
 }
 
 void Launcher::begin_capture(Sandbox& sandbox) {
   CaptureJob job;
   job.sandbox = sandbox.pidfd.get();
-  job.first_id = first_id_of(sandbox.range);
+  job.first_id = sandbox.berth.first_id();
   job.work_dir = host_.work_dir();
   for (const auto& directory : host_.host_directories()) job.host_directories.push_back(directory.name);
   job.into = sandbox.capture->work.get();
@@ -104,7 +106,7 @@ void Launcher::on_capture_end(Sandbox& sandbox) {
 void Launcher::end_capture(Sandbox& sandbox, int sys, std::string_view detail) {
   Capture capture = *std::exchange(sandbox.capture, std::nullopt);
   if (capture.thaw) {
-    auto thawed = groups_.freeze(sandbox.id, false);
+    auto thawed = groups_.freeze(sandbox.berth.group.name, false);
     if (!thawed) log::error("sandbox not thawed after its snapshot", {{"id", sandbox.id}, {"error", thawed.error().what()}});
     ::unlink(frozen_mark(sandbox.id).c_str());
   }
@@ -133,7 +135,7 @@ void Launcher::drop_captures_of(std::uint64_t client) {
 // A launcher before us froze it for a snapshot and did not come to thaw it.
 void Launcher::thaw_adopted(Sandbox& sandbox) {
   if (::unlink(frozen_mark(sandbox.id).c_str()) != 0) return;
-  if (auto thawed = groups_.freeze(sandbox.id, false); !thawed)
+  if (auto thawed = groups_.freeze(sandbox.berth.group.name, false); !thawed)
     log::error("adopted sandbox not thawed", {{"id", sandbox.id}, {"error", thawed.error().what()}});
 }
 

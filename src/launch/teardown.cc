@@ -2,15 +2,21 @@
 #include <sys/wait.h>
 
 #include <cerrno>
+#include <csignal>
+#include <cstring>
 
 #include "base/clock.h"
 #include "base/log.h"
 #include "launch/launcher.h"
+#include "sys/raw.h"
 
 namespace osb::launch {
 namespace {
 
 constexpr std::uint64_t kMillisecond = 1'000'000;
+constexpr std::uint64_t kPatience = 100 * kMillisecond;
+constexpr std::uint64_t kRestBeforeTrim = 500 * kMillisecond;
+constexpr int kTrimmedAtOnce = 8;
 
 }  // namespace
 
@@ -24,9 +30,21 @@ void Launcher::kill(Sandbox& sandbox, wire::Cause cause) {
   if (sandbox.capture && !sandbox.capture->helper) end_capture(sandbox, ENOENT, "the sandbox has ended");
   ::unlink(socket_path(sandbox.id).c_str());  // nobody new can reach it
   if (sandbox.pid == 0) return finish(sandbox);
-  if (auto killed = groups_.kill(sandbox.id); !killed)
-    log::error("cgroup.kill failed", {{"id", sandbox.id}, {"error", killed.error().what()}});
-  schedule(sandbox.killed_at + 10 * kMillisecond, Chore::hasten, sandbox.id);
+  // The end of pid 1 is the end of every process in its namespace, and costs one call.
+  if (sys::raw::pidfd_send_signal(sandbox.pidfd.get(), SIGKILL) != 0)
+    log::error("kill failed", {{"id", sandbox.id}, {"error", std::strerror(errno)}});
+  schedule(sandbox.killed_at + kPatience, Chore::hasten, sandbox.id);
+}
+
+// The group's own kill reaches whatever the end of pid 1 has not, and gets what a throttled group dies slowly without. It is not
+// used again: the kernel kills whatever is cloned into a group that was ever killed as a whole.
+void Launcher::hasten(Sandbox& sandbox, std::uint64_t now) {
+  if (sandbox.phase != Phase::dying || sandbox.pid == 0) return;
+  sandbox.spoils = true;
+  groups_.hasten_death(sandbox.berth.group.name);
+  (void)groups_.kill(sandbox.berth.group.name);
+  if (now - sandbox.killed_at > 10'000 * kMillisecond) log::error("sandbox does not die", {{"id", sandbox.id}, {"pid", sandbox.pid}});
+  schedule(now + kPatience, Chore::hasten, sandbox.id);
 }
 
 // pid 1 of a pid namespace is reaped only after every other process in it is dead.
@@ -64,20 +82,9 @@ void Launcher::finish(Sandbox& sandbox) {
     if (!sandbox.capture->helper) end_capture(sandbox, ENOENT, "the sandbox has ended");
     if (sandbox.capture) return schedule(static_cast<std::uint64_t>(boot_now_nanos()) + 2 * kMillisecond, Chore::retry_remove, sandbox.id);
   }
-  if (sandbox.groups_made) {
-    if (!sandbox.usage_read) {
-      sandbox.usage = groups_.usage(sandbox.id);
-      sandbox.usage_read = true;
-    }
-    if (auto removed = groups_.remove(sandbox.id); !removed) {
-      // The last process is reaped but may still be leaving its groups.
-      if (removed.error().sys() != EBUSY) log::error("cannot remove cgroup", {{"id", sandbox.id}, {"error", removed.error().what()}});
-      return schedule(static_cast<std::uint64_t>(boot_now_nanos()) + 2 * kMillisecond, Chore::retry_remove, sandbox.id);
-    }
-  }
+  if (!clear_berth(sandbox))
+    return schedule(static_cast<std::uint64_t>(boot_now_nanos()) + 2 * kMillisecond, Chore::retry_remove, sandbox.id);
   if (sandbox.cause == wire::Cause::signalled && sandbox.usage.oom_kills > 0) sandbox.cause = wire::Cause::out_of_memory;
-  if (sandbox.recorded) ledger_.strike(sandbox.range);
-  if (sandbox.has_range) ranges_.give_back(sandbox.range);
   bool never_lived = sandbox.create.has_value();
   if (never_lived) answer_create(sandbox);
   wire::ExitedEvent event;
@@ -89,6 +96,44 @@ void Launcher::finish(Sandbox& sandbox) {
   event.oom_kills = sandbox.usage.oom_kills;
   sandboxes_.erase(sandboxes_.find(std::string(sandbox.id)));
   if (!never_lived) broadcast(&event, sizeof event);
+}
+
+// Struck from the ledger before the berth can be anybody else's.
+bool Launcher::clear_berth(Sandbox& sandbox) {
+  Berth& berth = sandbox.berth;
+  if (!berth.group.name.empty() && !sandbox.usage_read) {
+    sandbox.usage = with_group(sandbox, [&](const Group& group) { return groups_.final_usage(group); });
+    sandbox.usage_read = true;
+  }
+  auto range = berth.range;
+  auto outcome = sandbox.spoils || !sandbox.has_range ? Berths::Return::spoiled : berths_.put_back(berth);
+  if (outcome == Berths::Return::busy) return false;
+  if (outcome == Berths::Return::spoiled && !berth.group.name.empty()) {
+    if (auto removed = groups_.remove(berth.group.name); !removed) {
+      // The last process is reaped but may still be leaving its groups.
+      if (removed.error().sys() != EBUSY) log::error("cannot remove cgroup", {{"id", sandbox.id}, {"error", removed.error().what()}});
+      return false;
+    }
+  }
+  if (sandbox.recorded) ledger_.strike(range);
+  if (outcome == Berths::Return::spoiled && sandbox.has_range) ranges_.give_back(range);
+  trim_reserve_later();
+  return true;
+}
+
+// What a busy time left in reserve goes one by one, and only while nothing new is asked for.
+void Launcher::trim_reserve_later() {
+  if (trim_due_ || !berths_.more_than_kept()) return;
+  trim_due_ = true;
+  schedule(static_cast<std::uint64_t>(boot_now_nanos()) + kRestBeforeTrim, Chore::trim, {});
+}
+
+void Launcher::trim_reserve() {
+  trim_due_ = false;
+  bool resting = creates_ == creates_at_trim_;
+  for (int i = 0; resting && i < kTrimmedAtOnce && berths_.more_than_kept(); ++i) berths_.trim_one();
+  creates_at_trim_ = creates_;
+  trim_reserve_later();
 }
 
 void Launcher::destroy_all(wire::Cause cause) {

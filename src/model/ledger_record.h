@@ -17,12 +17,13 @@ struct LedgerRecord {
   std::uint64_t deadline_boot_nanos = 0;  // 0 = none
   std::string boot_id;                    // processes and groups of another boot are gone by themselves
   bool spare = false;                     // made ahead of time and nobody's yet: ends with the launcher that made it
+  std::uint64_t cpu_nanos_before = 0;     // what its groups had used up before it came
   bool operator==(const LedgerRecord&) const = default;
 };
 
 inline constexpr std::size_t kLedgerLine = 128;
 
-// Exactly kLedgerLine bytes: "<id> range <n> deadline <n> boot <uuid>[ spare 1]", padded with spaces, ended by a newline.
+// Exactly kLedgerLine bytes: "<id> range <n> deadline <n> boot <uuid>[ spare 1] cpu <n>", padded with spaces, ended by a newline.
 std::string render_ledger_line(const LedgerRecord& record);
 // nullopt for a free slot.
 std::optional<LedgerRecord> parse_ledger_line(std::string_view line);

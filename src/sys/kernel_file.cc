@@ -38,6 +38,13 @@ Result<std::string> read_at(int dir, const char* path, std::size_t limit) {
   return drain(fd, path, limit);
 }
 
+Result<std::string> reread(int fd) {
+  char buffer[4096];
+  auto n = ::pread(fd, buffer, sizeof buffer, 0);
+  if (n < 0) return Error::from_errno("read", errno);
+  return std::string(buffer, static_cast<std::size_t>(n));
+}
+
 Result<std::string> read_file(const std::string& path, std::size_t limit) { return read_at(AT_FDCWD, path.c_str(), limit); }
 
 Result<> write_at(int dir, const char* path, std::string_view text) {

@@ -14,6 +14,7 @@ from pathlib import Path
 FIRST_ID = 0x40000000  # sandboxes' host ids begin here
 IDS_PER_BLOCK = 64 * 65536
 CACHE = re.compile(r"/shapes/")  # what the launcher keeps of limits it has seen, bounded in number
+MOST_RESERVE = 96
 KEPT = ("lock", "serve.pid", "launch.log")  # of an instance that may be started again
 CHURN = re.compile(r"\.db(-wal|-shm|-journal)?$|/audit/|\.log$")  # files that live as long as the daemon and change
 
@@ -34,6 +35,20 @@ def cgroup_dirs(instance):
     return found
 
 
+def groups_in_use(instance):
+    """Without the empty berths that a living launcher holds in reserve. There are few of them once it is idle."""
+    every = cgroup_dirs(instance)
+    reserve = {folder for folder in every if re.fullmatch(r"berth-\d+", os.path.basename(folder)) and not processes_in(folder)}
+    assert len({os.path.basename(folder) for folder in reserve}) <= MOST_RESERVE, "the reserve of berths is bounded"
+    return every - reserve
+
+
+def processes_in(folder):
+    with contextlib.suppress(OSError):
+        return Path(folder, "cgroup.procs").read_text().split()
+    return []
+
+
 def status_of(pid):
     with contextlib.suppress(OSError):
         lines = Path(f"/proc/{pid}/status").read_text().splitlines()
@@ -44,7 +59,7 @@ def status_of(pid):
 def owner_of(pid):
     """The instance in one of whose sandboxes' cgroups a process is, or None. (The launcher is in the group above them.)"""
     with contextlib.suppress(OSError):
-        match = re.search(r"/opensandbox-([^/\n]+)/[a-z0-9]{26}", Path(f"/proc/{pid}/cgroup").read_text())
+        match = re.search(r"/opensandbox-([^/\n]+)/berth-\d+", Path(f"/proc/{pid}/cgroup").read_text())
         return match.group(1) if match else None
     return None
 
@@ -132,7 +147,7 @@ def take(daemon):
     ours = [pid for pid in (serve, launch) if pid]
     boxes = sandbox_processes(daemon.instance)
     return {
-        "cgroups": Counter(cgroup_dirs(daemon.instance)),
+        "cgroups": Counter(groups_in_use(daemon.instance)),
         "processes": Counter(boxes),
         "zombies": Counter(zombies(ours)),
         "serve descriptors": descriptors(serve) if serve else Counter(),

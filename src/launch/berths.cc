@@ -1,0 +1,110 @@
+#include "launch/berths.h"
+
+#include "base/log.h"
+#include "base/text.h"
+
+namespace osb::launch {
+namespace {
+
+// More than a busy second needs; each holds a network namespace, a quarter of a megabyte of kernel memory.
+constexpr std::size_t kMostInReserve = 96;
+
+}  // namespace
+
+std::string Berths::group_name(std::uint32_t range) { return cat("berth-", range); }
+
+void Berth::let_go() {
+  user_namespace.reset();
+  network = {};
+  Group place;
+  place.name = std::move(group.name);
+  place.cpu_nanos_before = group.cpu_nanos_before;
+  group = std::move(place);
+}
+
+Result<Berth> Berths::take() {
+  if (ready_.empty()) return begin();
+  Berth berth = std::move(ready_.front());
+  ready_.pop_front();
+  return berth;
+}
+
+Result<Berth> Berths::begin() {
+  Berth berth;
+  TRY(berth.range, ranges_.take());
+  auto made = make_user_namespace(berth.first_id());
+  if (!made) {
+    ranges_.give_back(berth.range);
+    return std::move(made).error();
+  }
+  berth.user_namespace = *std::move(made);
+  return berth;
+}
+
+Result<> Berths::complete_network(Berth& berth) {
+  if (berth.network.ns) return Ok{};
+  TRY(berth.network, make_network_namespace());
+  return Ok{};
+}
+
+Result<> Berths::complete_group(Berth& berth) {
+  if (berth.group.v2) return Ok{};
+  TRY(berth.group, groups_.make(group_name(berth.range)));
+  return Ok{};
+}
+
+Berths::Return Berths::put_back(Berth& berth) {
+  bool complete = berth.user_namespace && berth.network.ns && berth.group.v2;
+  if (keep_ == 0 || !complete || ready_.size() >= kMostInReserve) return Return::spoiled;
+  if (groups_.populated(berth.group)) return Return::busy;
+  if (!is_untouched(berth.network) || !groups_.renew(berth.group)) return Return::spoiled;
+  ready_.push_back(std::move(berth));
+  return Return::kept;
+}
+
+// A part that cannot be made now is made, or reported, by the create that needs it.
+bool Berths::refill_one() { return ready_.size() < keep_ && make_next_part(); }
+
+bool Berths::make_next_part() {
+  if (!growing_) {
+    auto begun = begin();
+    if (begun)
+      growing_ = *std::move(begun);
+    else
+      log::warn("cannot make a user namespace ahead of time", {{"error", begun.error().what()}});
+    return static_cast<bool>(begun);
+  }
+  auto made = !growing_->network.ns ? complete_network(*growing_) : complete_group(*growing_);
+  if (!made) {
+    log::warn("cannot make a berth ahead of time", {{"error", made.error().what()}});
+    discard(*std::exchange(growing_, std::nullopt));
+    return false;
+  }
+  if (growing_->group.v2) ready_.push_back(*std::exchange(growing_, std::nullopt));
+  return true;
+}
+
+void Berths::trim_one() {
+  Berth berth = std::move(ready_.front());
+  ready_.pop_front();
+  discard(std::move(berth));
+}
+
+void Berths::discard(Berth berth) {
+  if (berth.group.v2) {
+    if (auto removed = groups_.remove(berth.group.name); !removed)
+      log::error("cannot remove cgroup", {{"group", berth.group.name}, {"error", removed.error().what()}});
+  }
+  ranges_.give_back(berth.range);
+}
+
+void Berths::clear() {
+  if (growing_) discard(*std::exchange(growing_, std::nullopt));
+  while (!ready_.empty()) {
+    Berth berth = std::move(ready_.front());
+    ready_.pop_front();
+    discard(std::move(berth));
+  }
+}
+
+}  // namespace osb::launch

@@ -1,0 +1,68 @@
+// Berths: the numbered places sandboxes lie in. What costs the kernel most and does not depend on the request belongs to the
+// place and not to the sandbox: a range of host ids, the user namespace that maps it, a network namespace, a set of cgroups.
+//
+// A berth is made ahead of time when the launcher idles, and is used again when the sandbox that lay in it left it as it was
+// made. What that means is decided here, by looking at what the kernel counts, and never by asking the sandbox: no process and no
+// socket is left, its network never carried a packet, its memory is gone, nothing in it was ever killed for memory,
+// throttled, frozen or in root mode. Anything else takes the berth apart. Mounts, pid, ipc and uts namespaces, the writable layer and execd
+// are never used twice.
+#pragma once
+#include <deque>
+#include <optional>
+
+#include "base/fd.h"
+#include "base/result.h"
+#include "launch/cgroups.h"
+#include "launch/id_range.h"
+#include "launch/namespaces.h"
+
+namespace osb::launch {
+
+struct Berth {
+  std::uint32_t range = 0;
+  Fd user_namespace;
+  Network network;
+  Group group;
+
+  std::uint32_t first_id() const { return first_id_of(range); }
+  // Keeps the place and lets the descriptors go; it is not used again then.
+  void let_go();
+};
+
+class Berths {
+ public:
+  // `keep` berths are made ahead of time; 0 makes nothing ahead and uses nothing again.
+  Berths(IdRanges& ranges, Cgroups& groups, std::size_t keep) : ranges_(ranges), groups_(groups), keep_(keep) {}
+
+  // One from the reserve, complete, or a new one that has a range and a user namespace; the other parts are then made by the
+  // two calls after it. Three calls, because each is a step of a create that can fail.
+  Result<Berth> take();
+  Result<> complete_network(Berth& berth);
+  Result<> complete_group(Berth& berth);
+
+  enum class Return { kept, busy, spoiled };
+  // busy: a process is still on its way out; ask again in a moment. spoiled: the caller removes the group and gives the range back.
+  Return put_back(Berth& berth);
+
+  // Makes at most one missing part; false when there is nothing to do. Called while the launcher has nothing else to do.
+  bool refill_one();
+  // What a busy hour left beyond what is kept is taken apart one by one.
+  bool more_than_kept() const { return ready_.size() > keep_; }
+  void trim_one();
+  void clear();
+
+  static std::string group_name(std::uint32_t range);
+
+ private:
+  Result<Berth> begin();
+  bool make_next_part();
+  void discard(Berth berth);
+
+  IdRanges& ranges_;
+  Cgroups& groups_;
+  std::size_t keep_;
+  std::deque<Berth> ready_;  // first in, first out: a group's cpu time rests between two sandboxes
+  std::optional<Berth> growing_;
+};
+
+}  // namespace osb::launch
