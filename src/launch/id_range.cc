@@ -42,7 +42,7 @@ Result<> IdRanges::take_block() {
     }
     if (made.error().sys() != EEXIST) return made;
   }
-  return Error(Errc::exhausted, "every id range of this host is taken");
+  return Error(Errc::exhausted, "every id range of this host is taken", ENOSPC);
 }
 
 Result<std::uint32_t> IdRanges::take() {

@@ -7,6 +7,7 @@
 #include <netinet/in.h>
 #include <netinet/tcp.h>
 #include <stdlib.h>
+#include <sys/epoll.h>
 #include <sys/socket.h>
 #include <sys/un.h>
 #include <unistd.h>
@@ -95,25 +96,29 @@ std::optional<std::size_t> whole_message(std::string_view bytes) {
   return bytes.size() >= head + *length ? std::optional(head + *length) : std::nullopt;
 }
 
-// execd of every sandbox: one listening socket, any number of kept connections.
+// execd of every sandbox: one listening socket, any number of kept connections. Only those with something to say are looked at: what is
+// counted is the server, and this as little as can be.
 class Execd {
  public:
-  explicit Execd(const std::string& path) : answer_(execd_answer()) {
+  explicit Execd(const std::string& path) : answer_(execd_answer()), ready_(::epoll_create1(EPOLL_CLOEXEC)) {
     listener_.reset(::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
     sockaddr_un address{};
     address.sun_family = AF_UNIX;
     path.copy(address.sun_path, sizeof address.sun_path - 1);
     if (::bind(listener_.get(), reinterpret_cast<const sockaddr*>(&address), sizeof address) != 0 || ::listen(listener_.get(), 64) != 0)
       give_up("cannot listen where execd should be");
+    watch(listener_.get());
   }
 
   void play() {
-    while (true) {
-      Fd fd(::accept4(listener_.get(), nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK));
-      if (!fd) break;
-      connections_.push_back({std::move(fd), {}});
+    epoll_event event{};
+    while (::epoll_wait(ready_.get(), &event, 1, 0) == 1) {
+      if (event.data.fd == listener_.get()) {
+        accept_one();
+      } else {
+        serve(connections_.at(event.data.fd));
+      }
     }
-    std::erase_if(connections_, [this](Connection& connection) { return !serve(connection); });
   }
 
  private:
@@ -121,17 +126,32 @@ class Execd {
     Fd fd;
     std::string received;
   };
-  bool serve(Connection& connection) {
-    if (!read_available(connection.fd.get(), connection.received)) return false;
+  void watch(int fd) {
+    epoll_event event{.events = EPOLLIN, .data = {.fd = fd}};
+    if (::epoll_ctl(ready_.get(), EPOLL_CTL_ADD, fd, &event) != 0) give_up("cannot watch a socket");
+  }
+  void accept_one() {
+    Fd fd(::accept4(listener_.get(), nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK));
+    if (!fd) return;
+    watch(fd.get());
+    int number = fd.get();
+    connections_.insert_or_assign(number, Connection{std::move(fd), {}});
+  }
+  void serve(Connection& connection) {
+    int number = connection.fd.get();
+    if (!read_available(number, connection.received)) {
+      connections_.erase(number);
+      return;
+    }
     if (auto size = whole_message(connection.received)) {
       connection.received.erase(0, *size);
-      write_whole(connection.fd.get(), answer_);
+      write_whole(number, answer_);
     }
-    return true;
   }
-  Fd listener_;
   std::string answer_;
-  std::vector<Connection> connections_;
+  Fd ready_;
+  Fd listener_;
+  std::map<int, Connection> connections_;
 };
 
 class Bed {
