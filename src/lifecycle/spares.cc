@@ -6,7 +6,7 @@
 #include "base/clock.h"
 #include "base/log.h"
 #include "base/text.h"
-#include "sys/kernel_file.h"
+#include "runtime/host_room.h"
 
 namespace osb::lifecycle {
 namespace {
@@ -387,13 +387,8 @@ Task<void> Spares::stop() {
 }
 
 std::uint64_t available_memory() {
-  static constexpr std::string_view kName = "MemAvailable:";
-  auto text = sys::read_file("/proc/meminfo", 16 * 1024);
-  auto at = text ? text->find(kName) : std::string::npos;
-  if (at == std::string::npos) return 0;
-  auto digits = text->find_first_of("0123456789", at);
-  auto end = text->find_first_not_of("0123456789", digits);
-  return parse_int<std::uint64_t>(std::string_view(*text).substr(digits, end - digits)).value_or(0) * 1024;
+  auto bytes = runtime::read_memory().memory_available_bytes;
+  return bytes == runtime::HostRoom::kUnknown ? 0 : bytes;
 }
 
 }  // namespace osb::lifecycle

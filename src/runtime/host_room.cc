@@ -64,9 +64,14 @@ std::uint64_t free_pids(std::string_view loadavg, std::string_view pid_max, std:
   return most > tasks ? most - tasks : 0;
 }
 
-HostRoom read_host_room(const std::string& state_dir) {
+HostRoom read_memory() {
   HostRoom room;
   read_meminfo(read_proc("/proc/meminfo"), room);
+  return room;
+}
+
+HostRoom read_host_room(const std::string& state_dir) {
+  auto room = read_memory();
   room.pids_free = free_pids(read_proc("/proc/loadavg"), read_proc("/proc/sys/kernel/pid_max"), read_proc("/proc/sys/kernel/threads-max"));
   room.descriptors_free = free_descriptors();
   room.disk_free_bytes = free_disk(state_dir);

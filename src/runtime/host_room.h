@@ -19,6 +19,7 @@ struct HostRoom {
 };
 
 HostRoom read_host_room(const std::string& state_dir);
+HostRoom read_memory();  // of all that, memory alone
 
 // The parts that are text, for tests.
 void read_meminfo(std::string_view text, HostRoom& room);
