@@ -1,5 +1,7 @@
 #include "api/auth.h"
 
+// The plain functions: the one-shot call looks the algorithm up, and allocates, for every request.
+#define OPENSSL_SUPPRESS_DEPRECATED
 #include <openssl/sha.h>
 
 #include "base/text.h"
@@ -22,7 +24,10 @@ Error wrong_key() { return Error(Errc::unauthenticated, "The API key is not vali
 
 std::string sha256(std::string_view bytes) {
   std::string digest(SHA256_DIGEST_LENGTH, '\0');
-  ::SHA256(reinterpret_cast<const unsigned char*>(bytes.data()), bytes.size(), reinterpret_cast<unsigned char*>(digest.data()));
+  SHA256_CTX context;
+  ::SHA256_Init(&context);
+  ::SHA256_Update(&context, bytes.data(), bytes.size());
+  ::SHA256_Final(reinterpret_cast<unsigned char*>(digest.data()), &context);
   return digest;
 }
 

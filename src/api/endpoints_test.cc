@@ -5,6 +5,7 @@
 #include <mutex>
 
 #include "api/api_fixture.h"
+#include "base/sha256.h"
 
 namespace osb::api {
 namespace {
@@ -37,6 +38,8 @@ TEST_F(Endpoints, TokensDifferBetweenSandboxesAndPurposes) {
   EXPECT_NE(tokens.execd(a), tokens.egress(a));
   EXPECT_NE(tokens.execd(a), tokens.access(a));
   EXPECT_EQ(tokens.execd(a), proxy::Tokens("secret").execd(a)) << "the same after a restart";
+  for (const std::string& secret : {std::string("secret"), std::string(64, 's'), std::string(65, 's')})
+    EXPECT_EQ(proxy::Tokens(secret).execd(a), hmac_sha256_hex(secret, {"execd:", a.text()})) << "HMAC-SHA256, written twice";
 }
 
 TEST_F(Endpoints, SecureAccessAddsItsTokenToEveryPort) {

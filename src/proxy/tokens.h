@@ -1,5 +1,6 @@
 // The per-sandbox tokens: derived from the server's secret, so nothing is stored and a restart changes nothing.
 #pragma once
+#include <memory>
 #include <string>
 #include <string_view>
 
@@ -9,14 +10,15 @@ namespace osb::proxy {
 
 class Tokens {
  public:
-  explicit Tokens(std::string secret) : secret_(std::move(secret)) {}
+  explicit Tokens(std::string_view secret);
   std::string execd(const SandboxId& id) const { return derive("execd:", id); }    // X-EXECD-ACCESS-TOKEN
   std::string egress(const SandboxId& id) const { return derive("egress:", id); }  // OPENSANDBOX-EGRESS-AUTH
   std::string access(const SandboxId& id) const { return derive("access:", id); }  // OpenSandbox-Secure-Access
 
  private:
   std::string derive(std::string_view purpose, const SandboxId& id) const;  // 64 hex digits
-  std::string secret_;
+  struct Keyed;                                                             // the hash after the secret, which is the same for every token
+  std::shared_ptr<const Keyed> keyed_;
 };
 
 inline constexpr std::string_view kExecdTokenHeader = "X-EXECD-ACCESS-TOKEN";

@@ -44,24 +44,35 @@ void EventWatch::feed(std::string_view bytes) {
     auto at = bytes.find('\n');
     auto part = bytes.substr(0, at);
     if (line_.size() + part.size() > kMaxRecord) too_long_ = true;
-    if (!too_long_) line_ += part;
+    bool whole = at != std::string_view::npos && line_.empty();
+    if (!too_long_ && !whole) line_ += part;
     if (at == std::string_view::npos) return;
-    take_line();
+    if (!too_long_) take_line(whole ? part : line_);
+    line_.clear();
+    too_long_ = false;
     bytes.remove_prefix(at + 1);
   }
 }
 
-void EventWatch::take_line() {
-  // Output lines outnumber ends by far; only a line that names an end is parsed.
-  bool maybe = !too_long_ && (line_.find("\"error\"") != std::string::npos || line_.find("\"execution_complete\"") != std::string::npos);
-  if (maybe) {
-    auto event = parse_json_object(line_, kRecordLimits);
-    auto type = event ? text_member(*event, "type") : std::string();
-    if (type == "execution_complete" && !end_) end_ = CommandEnd{"0", "exited"};
-    if (type == "error") end_ = end_of_error(*event);
+// Lines as execd writes them are told apart by their first bytes; only what names an end, or is written otherwise, is parsed.
+void EventWatch::take_line(std::string_view line) {
+  constexpr std::string_view kType = R"({"type":")";
+  constexpr std::string_view kComplete = R"({"type":"execution_complete",)";
+  if (line.starts_with(kType) && line.ends_with('}')) {
+    if (line.starts_with(kComplete)) {
+      if (!end_) end_ = CommandEnd{"0", "exited"};
+      return;
+    }
+    auto type = line.substr(kType.size());
+    if (!type.starts_with("error") && !type.starts_with("execution_complete")) return;
   }
-  line_.clear();
-  too_long_ = false;
+  bool maybe = line.find("\"error\"") != std::string_view::npos || line.find("\"execution_complete\"") != std::string_view::npos;
+  if (!maybe) return;
+  auto event = parse_json_object(line, kRecordLimits);
+  if (!event) return;
+  auto type = text_member(*event, "type");
+  if (type == "execution_complete" && !end_) end_ = CommandEnd{"0", "exited"};
+  if (type == "error") end_ = end_of_error(*event);
 }
 
 void FrameWatch::feed(std::string_view bytes) {

@@ -30,8 +30,8 @@ class EventWatch : public Watch {
   void feed(std::string_view bytes) override;
 
  private:
-  void take_line();
-  std::string line_;
+  void take_line(std::string_view line);
+  std::string line_;  // begun in an earlier feed
   bool too_long_ = false;
 };
 

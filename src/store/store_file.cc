@@ -84,6 +84,9 @@ Result<> check_whole(Database& db, const std::string& path) {
 }
 
 Result<> prepare_to_write(Database& db) {
+  // Nobody else opens the file (take_lock): the locks of each transaction, six calls, are taken once.
+  TRY(auto locking, db.text("PRAGMA locking_mode=EXCLUSIVE"));
+  if (locking != "exclusive") return Error(Errc::internal, cat("locking mode ", locking));
   TRY(auto mode, db.text("PRAGMA journal_mode=WAL"));
   if (mode != "wal")
     return Error(Errc::unavailable, cat("the file system of the state directory cannot do write-ahead logging (", mode, ")"));
