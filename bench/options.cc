@@ -91,8 +91,13 @@ Options parse_options(int argc, char** argv) {
   Options options;
   Words words(argv + 1, argv + argc);
   options.command_line = "./dev bench";
-  for (std::size_t index = 0; index < words.size(); ++index)  // as it is shown: without the key
-    options.command_line += " " + (index > 0 && words[index - 1] == "--key" ? "..." : words[index]);
+  for (std::size_t index = 0; index < words.size(); ++index) {  // as it is shown: without the key, and without where it goes
+    bool is_value = index > 0 && words[index - 1] == "--key";
+    if (words[index] == "--out")
+      ++index;
+    else
+      options.command_line += " " + (is_value ? "..." : words[index]);
+  }
   if (std::ranges::find(words, "--quick") != words.end()) make_quick(options);  // first, so that the others win
   for (std::size_t index = 0; index < words.size(); ++index) {
     const auto& word = words[index];

@@ -30,9 +30,14 @@ std::string quoted(const std::string& text) {
 
 std::string number(double value) { return std::isfinite(value) ? print("%.6g", value) : "null"; }
 
+// As people write it: whole numbers whole, others with three digits.
+std::string people(double value) {
+  return std::abs(value) >= 100 || value == std::round(value) ? print("%.0f", value) : print("%.3g", value);
+}
+
 std::string extras(const Row& row) {
   std::string out;
-  for (const auto& [name, value] : row.extra) out += (out.empty() ? "" : ", ") + name + " " + print("%.3g", value);
+  for (const auto& [name, value] : row.extra) out += (out.empty() ? "" : ", ") + name + " " + people(value);
   return out;
 }
 
@@ -51,7 +56,7 @@ std::string text_line(const Row& row, double floor) {
   const char* name = row.name.c_str();
   if (row.value) {
     std::string ratio = std::isnan(row.ratio_to) ? "" : print("%7.3f", *row.value / row.ratio_to);
-    return print("%-50s %9.4g %-5s %7s  %s\n", name, *row.value, row.unit.c_str(), ratio.c_str(), remark(row).c_str());
+    return print("%-50s %9s %-5s %7s  %s\n", name, people(*row.value).c_str(), row.unit.c_str(), ratio.c_str(), remark(row).c_str());
   }
   if (row.samples.empty()) return print("%-50s %s\n", name, row.unusable.empty() ? "no sample" : row.unusable.c_str());
   return print("%-50s %8.3f %8.3f %8.3f %7.2f %7.2f %6zu  %s\n", name, row.at(0.5) / 1e3, row.at(0.99) / 1e3, row.at(1) / 1e3,
@@ -84,7 +89,7 @@ std::string markdown_line(const Row& row, double floor) {
   std::string said = escaped(remark(row));
   if (row.value) {
     std::string ratio = std::isnan(row.ratio_to) ? "" : print("%.3f", *row.value / row.ratio_to);
-    return "| " + name + " | " + print("%.4g %s", *row.value, row.unit.c_str()) + " | " + ratio + " | " + said + " |\n";
+    return "| " + name + " | " + people(*row.value) + " " + row.unit + " | " + ratio + " | " + said + " |\n";
   }
   if (row.samples.empty())
     return "| " + name + (is_value(row) ? " | - | | " : " | - | | | | | | ") + escaped(row.unusable.empty() ? "no sample" : row.unusable) +

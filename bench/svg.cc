@@ -77,10 +77,10 @@ std::string opening(const Picture& picture, double height) {
 // Which colour is whose, at the right of the title.
 std::string legend() {
   std::string out;
-  double x = kWidth - 250;
+  double x = kWidth - 292;
   for (auto [kind, name] : {std::pair{Kind::floor, "bare spawn"}, {Kind::ours, "OpenSandbox"}, {Kind::peer, "others"}}) {
     out += box(x, 18, 11, 11, class_of(kind)) + label(x + 16, 28, "start", name, "small");
-    x += kind == Kind::floor ? 84 : 94;
+    x += kind == Kind::floor ? 100 : 112;
   }
   return out;
 }

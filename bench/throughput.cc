@@ -108,7 +108,10 @@ void Throughput::with_pool_off() {
     return;
   }
   Daemon daemon(context_.build, context_.work, "throughput-off", kPartsYaml);
-  if (started(daemon, kPoolOffRate)) lives(kPoolOffRate, daemon.tcp(), 8, context_.options.seconds);
+  if (!started(daemon, kPoolOffRate)) return;
+  lives(kPoolOffRate, daemon.tcp(), 8, context_.options.seconds);
+  if (context_.options.quick) return;
+  for (int clients : {1, 32}) lives(lives_row(clients) + ", pool.automatic: false", daemon.tcp(), clients, context_.options.seconds);
 }
 
 void Throughput::lives(const std::string& name, const Server& server, int clients, double seconds) {

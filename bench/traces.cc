@@ -13,9 +13,13 @@ namespace {
 std::size_t groups_of(const std::string& instance) {
   std::size_t count = 0;
   std::error_code ignored;
-  for (fs::recursive_directory_iterator at("/sys/fs/cgroup", ignored), end; at != end; at.increment(ignored)) {
-    if (!at->is_directory(ignored) || at->is_symlink(ignored)) continue;
-    if (at->path().string().find(instance) != std::string::npos) ++count;
+  std::string name = "opensandbox-" + instance;
+  std::vector<fs::path> places = {"/sys/fs/cgroup/" + name};
+  for (const auto& hierarchy : fs::directory_iterator("/sys/fs/cgroup", ignored))
+    if (!hierarchy.is_symlink(ignored)) places.push_back(hierarchy.path() / name);
+  for (const auto& place : places) {
+    count += fs::is_directory(place, ignored);
+    for (const auto& entry : fs::directory_iterator(place, ignored)) count += entry.is_directory(ignored);
   }
   return count;
 }

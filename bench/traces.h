@@ -11,7 +11,7 @@ namespace bench {
 
 struct Traces {
   std::vector<pid_t> children;  // everything below the launcher
-  std::size_t groups = 0;       // cgroup directories with the instance in their path
+  std::size_t groups = 0;       // cgroup directories of the instance: its own and those of its sandboxes
   std::size_t namespaces = 0;   // distinct network namespaces of those processes
   std::size_t sockets = 0;      // in the instance's run directory
   std::size_t loops = 0;        // loop devices of the host that are in use
