@@ -5,6 +5,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <utility>
+
 #include "base/log.h"
 #include "execd/collector.h"
 #include "execd/privileges.h"
@@ -17,6 +19,8 @@ namespace {
 
 constexpr int kOwnFailure = 125;
 constexpr auto kLongTime = std::chrono::hours(24);
+// Since the last program ended. Then memory that served it is given back, and nothing ticks any more.
+constexpr auto kRestAfter = std::chrono::seconds(60);
 
 http::Limits limits() {
   http::Limits limits;
@@ -111,6 +115,7 @@ class Daemon {
     for (;;) {
       auto seen = co_await signals.wait();
       while (seen.child && sandbox_.processes.reap()) co_await give_way();
+      if (seen.child) rest_later();
       if (!seen.terminate) continue;
       terminating_ = true;
       if (entrypoint_ && entrypoint_->running())
@@ -118,6 +123,24 @@ class Daemon {
       else
         stop(0);
     }
+  }
+
+  // One timer for a whole burst of programs: it looks again when there was one since.
+  void rest_later() {
+    last_end_ = Timer::clock_type::now();
+    if (!std::exchange(will_rest_, true)) sandbox_.tasks.spawn("rest", rest());
+  }
+
+  Task<void> rest() {
+    Timer timer(io_.get_executor());
+    for (auto until = last_end_ + kRestAfter; until > Timer::clock_type::now(); until = last_end_ + kRestAfter) {
+      timer.expires_at(until);
+      co_await timer.async_wait(nothrow);
+    }
+    will_rest_ = false;
+    sandbox_.runs.give_back();
+    give_back_scratch();
+    ::malloc_trim(0);
   }
 
   void stop(int status) {
@@ -132,6 +155,8 @@ class Daemon {
   Service service_;
   http::Server server_;
   std::shared_ptr<Process> entrypoint_;
+  Timer::time_point last_end_;
+  bool will_rest_ = false;
   bool terminating_ = false;
   int exit_status_ = 0;
 };

@@ -2,6 +2,7 @@
 
 #include <errno.h>
 #include <sys/ioctl.h>
+#include <sys/mman.h>
 #include <unistd.h>
 
 #include "execd/output_source.h"
@@ -62,9 +63,15 @@ void OutputPipe::close() {
   fd_.reset();
 }
 
-std::span<char> scratch() {
-  static char bytes[64 * 1024];
-  return bytes;
-}
+namespace {
+
+constexpr std::size_t kPage = 4096;
+alignas(kPage) char shared_bytes[16 * kPage];
+
+}  // namespace
+
+std::span<char> scratch() { return shared_bytes; }
+
+void give_back_scratch() { ::madvise(shared_bytes, sizeof shared_bytes, MADV_DONTNEED); }
 
 }  // namespace osb::execd

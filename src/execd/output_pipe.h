@@ -41,5 +41,6 @@ class OutputPipe {
 
 // 64 KiB that every reader shares: valid until the next co_await.
 std::span<char> scratch();
+void give_back_scratch();  // its memory, until somebody reads again
 
 }  // namespace osb::execd

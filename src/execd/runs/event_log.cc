@@ -52,6 +52,11 @@ void EventLog::release() {
   memory_ = 0;
 }
 
+void EventLog::keep_last() {
+  while (chunks_.size() > 1) drop_oldest();
+  chunks_.shrink_to_fit();
+}
+
 EventLog::Position EventLog::find(std::uint64_t since) const {
   if (since >= last_) return {last_ + 1, end_};
   for (const Chunk& chunk : chunks_) {

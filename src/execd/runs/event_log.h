@@ -25,7 +25,8 @@ class EventLog {
 
   // Whole events, `count` of them; nothing behind `protected_from` is given up for them.
   void append(std::string_view events, std::uint64_t count, std::uint64_t protected_from);
-  void release();  // forgets the bytes, keeps numbers and offsets
+  void release();    // forgets the bytes, keeps numbers and offsets
+  void keep_last();  // forgets all but the last chunk, which has the end of an ended run
 
   std::uint64_t end() const { return end_; }    // offset behind the newest byte
   std::uint64_t last() const { return last_; }  // number of the newest event; 0 = none yet

@@ -81,6 +81,7 @@ Task<bool> follow(std::shared_ptr<Run> run, http::Responder& responder, std::uin
     batch.clear();
   }
   auto sent = co_await writer.finish(std::move(batch));
+  if (sent) reader.delivered();
   co_return static_cast<bool>(sent);
 }
 

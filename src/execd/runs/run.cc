@@ -54,7 +54,9 @@ bool Reader::take(std::string& out) {
 
 void Reader::delivered() {
   delivered_ = at_.offset;
-  if (run_->primary_ == this) run_->tell();
+  if (run_->primary_ != this) return;
+  run_->delivered_ = run_->delivered_ || at_end();
+  run_->tell();
 }
 
 Task<void> Reader::news(Run::Clock::time_point until) {

@@ -37,6 +37,7 @@ class Run {
   const std::string& id() const { return id_; }
   const Key& key() const { return key_; }
   bool ended() const { return ended_; }
+  bool delivered() const { return delivered_; }              // to its end, to the primary reader
   std::int64_t ended_nanos() const { return ended_nanos_; }  // CLOCK_BOOTTIME
   bool has_primary() const { return primary_ != nullptr; }
   EventLog& log() { return log_; }
@@ -60,6 +61,7 @@ class Run {
   Reader* primary_ = nullptr;
   std::list<Timer*> waiting_;
   bool ended_ = false;
+  bool delivered_ = false;
   std::int64_t ended_nanos_ = 0;
 };
 

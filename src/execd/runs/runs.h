@@ -28,6 +28,8 @@ class Runs final : public OutputKeeper {
   std::size_t size() const { return runs_.size(); }
 
   bool release_oldest(const void* asker) override;
+  // Of runs whose client has had everything only the last events stay.
+  void give_back();
 
  private:
   void forget_old();

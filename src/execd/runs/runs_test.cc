@@ -84,6 +84,39 @@ TEST(RunsTable, OldEndedRunsGiveTheirMemoryToNewOnes) {
   EXPECT_NE(out.find("\"missed\":12"), std::string::npos) << out;
 }
 
+TEST(RunsTable, WhatAClientHasHadIsGivenBackButItsEnd) {
+  asio::io_context io;
+  OutputBudget budget;
+  runs::Runs table(io.get_executor(), budget);
+  std::string big = cat(std::string(9998, 'x'), "\n\n");
+  auto produce = [&](const std::shared_ptr<runs::Run>& run) {
+    for (int i = 0; i < 50; ++i) {
+      run->next_seq();
+      run->keep(big);
+    }
+    run->next_seq();
+    run->finish(event(51));
+  };
+  auto had = table.add();
+  auto cut_off = table.add();
+  {
+    runs::Reader reader(had, 0);
+    produce(had);
+    std::string out;
+    while (reader.take(out)) reader.delivered();
+  }
+  produce(cut_off);
+  std::size_t before = cut_off->log().memory();
+  table.give_back();
+  EXPECT_LE(had->log().memory(), 32u * 1024);
+  EXPECT_EQ(cut_off->log().memory(), before) << "its client may come back for it";
+  runs::Reader again(had, 0);
+  std::string out;
+  EXPECT_TRUE(again.take(out));
+  EXPECT_TRUE(out.starts_with("{\"type\":\"truncated\"")) << out.substr(0, 100);
+  EXPECT_TRUE(out.ends_with(event(51)));
+}
+
 TEST(RunsTable, OnlyTheLastRunsAreRemembered) {
   asio::io_context io;
   OutputBudget budget;
