@@ -63,10 +63,14 @@ void run_rounds(Rows& rows, const RoundSettings& settings) {
   }
   for (auto& row : rows.all()) row.samples.clear();
   auto start = Clock::now();
+  bool unsettled = false;
   for (int round = 0; round < settings.rounds && seconds_since(start) < settings.seconds; ++round)
-    for (auto& row : rows.all())
-      if (round % row.every == 0)
-        for (int turn = 0; turn < (row.every == 1 ? settings.burst : 1) && takes_part(row); ++turn) sample(row, settings.pause_ms);
+    for (auto& row : rows.all()) {
+      if (round % row.every != 0 || !takes_part(row)) continue;
+      if (unsettled) pause_ms(settings.settle_ms);
+      for (int turn = 0; turn < (row.every == 1 ? settings.burst : 1) && takes_part(row); ++turn) sample(row, settings.pause_ms);
+      unsettled = row.group == "lifecycle" || row.group == "peers";
+    }
 }
 
 }  // namespace bench

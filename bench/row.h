@@ -47,9 +47,10 @@ inline const std::string kFloorName = "floor: busybox echo, bare";
 
 struct RoundSettings {
   int rounds = 200;
-  double seconds = 240;  // no round begins after this
-  int burst = 3;         // samples in a row of a row that takes part in every round: the first finds cold caches, the others do not
-  double pause_ms = 3;   // before every sample: requests in production are not back to back
+  double seconds = 240;   // no round begins after this
+  int burst = 3;          // samples in a row of a row that takes part in every round: the first finds cold caches, the others do not
+  double pause_ms = 3;    // before every sample: requests in production are not back to back
+  double settle_ms = 10;  // and before a turn that follows one that made sandboxes: what those leave to do is not this row's
 };
 // First a few samples of each row that do not count (it works, its files are in memory), then rounds.
 void run_rounds(Rows& rows, const RoundSettings& settings);
