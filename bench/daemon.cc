@@ -17,6 +17,7 @@ namespace bench {
 namespace {
 
 constexpr double kStartSeconds = 20, kStopSeconds = 15;
+constexpr double kLauncherSeconds = 60;  // ten thousand sandboxes take their time
 
 std::uint16_t free_port() {
   int fd = ::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
@@ -95,7 +96,7 @@ void Daemon::stop() {
 // The launcher ends by itself when nobody is served and nothing is left to hold.
 void Daemon::end_launcher() {
   int absent = 0;  // it may be seen in the middle of becoming a background process: that nobody is there counts when seen twice
-  for (auto start = Clock::now(); seconds_since(start) < kStopSeconds; ::usleep(5'000)) {
+  for (auto start = Clock::now(); seconds_since(start) < kLauncherSeconds; ::usleep(5'000)) {
     absent = launcher() < 0 ? absent + 1 : 0;
     if (absent == 2) return;
   }

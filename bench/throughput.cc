@@ -94,10 +94,10 @@ void Throughput::with_defaults() {
 }
 
 void Throughput::measure_ours(const Daemon& daemon) {
-  for (int clients : {1, 2, 4, 8, 32}) lives(lives_row(clients), daemon.tcp(), clients, context_.options.seconds);
-  lives("lifecycles, 8 clients, unix socket", daemon.by_socket(), 8, context_.options.seconds);
+  for (int clients : {1, 2, 4, 8, 32}) lives(lives_row(clients), daemon, daemon.tcp(), clients, context_.options.seconds);
+  lives("lifecycles, 8 clients, unix socket", daemon, daemon.by_socket(), 8, context_.options.seconds);
   if (double seconds = context_.options.sustain; seconds > 0)
-    lives(kSustained + std::to_string(static_cast<int>(seconds)) + " s", daemon.tcp(), 8, seconds);
+    lives(kSustained + std::to_string(static_cast<int>(seconds)) + " s", daemon, daemon.tcp(), 8, seconds);
   for (int clients : {1, 8, 32}) execs(daemon.tcp(), clients);
 }
 
@@ -109,15 +109,22 @@ void Throughput::with_pool_off() {
   }
   Daemon daemon(context_.build, context_.work, "throughput-off", kPartsYaml);
   if (!started(daemon, kPoolOffRate)) return;
-  lives(kPoolOffRate, daemon.tcp(), 8, context_.options.seconds);
+  lives(kPoolOffRate, daemon, daemon.tcp(), 8, context_.options.seconds);
   if (context_.options.quick) return;
-  for (int clients : {1, 32}) lives(lives_row(clients) + ", pool.automatic: false", daemon.tcp(), clients, context_.options.seconds);
+  for (int clients : {1, 32})
+    lives(lives_row(clients) + ", pool.automatic: false", daemon, daemon.tcp(), clients, context_.options.seconds);
 }
 
-void Throughput::lives(const std::string& name, const Server& server, int clients, double seconds) {
+void Throughput::lives(const std::string& name, const Daemon& daemon, const Server& server, int clients, double seconds) {
   pause_ms(kDrainMs);
   try {
-    record(name, run_load(whole_lives(server, static_cast<std::size_t>(clients), seconds)));
+    double serve = look_at(daemon.serve()).cpu_seconds, launcher = look_at(daemon.launcher()).cpu_seconds;
+    LoadResult result = run_load(whole_lives(server, static_cast<std::size_t>(clients), seconds));
+    serve = look_at(daemon.serve()).cpu_seconds - serve;
+    launcher = look_at(daemon.launcher()).cpu_seconds - launcher;
+    Row& row = record(name, result);
+    row.extra.emplace_back("serve_cpu_%", 100 * serve / result.seconds / cores());
+    row.extra.emplace_back("launcher_cpu_%", 100 * launcher / result.seconds / cores());
   } catch (const std::exception& error) {
     context_.rows.ours(kGroup, name).unusable = first_line(error.what());
   }

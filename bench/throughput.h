@@ -26,7 +26,7 @@ class Throughput {
   void measure_ours(const Daemon& daemon);
   void with_pool_off();
   void measure_docker();
-  void lives(const std::string& name, const Server& server, int clients, double seconds);
+  void lives(const std::string& name, const Daemon& daemon, const Server& server, int clients, double seconds);
   void execs(const Server& server, int clients);
   Row& record(const std::string& name, const LoadResult& result);
   bool started(Daemon& daemon, const std::string& name);
