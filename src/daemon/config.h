@@ -57,7 +57,7 @@ struct PoolConfig {
 // Before the host or the patience of other keys runs out, creates are refused (docs/operations.md, When much is asked).
 struct LimitsConfig {
   std::optional<std::uint64_t> max_sandboxes_per_key;  // nullopt = as many as sessions.max_concurrent
-  std::uint64_t max_creates_in_flight = 0;             // 0 = four for each cpu, at least 16
+  std::uint64_t max_creates_in_flight = 0;             // 0 = four for each cpu, at least 8
   std::uint64_t max_waiting_per_key = 256;
   std::uint64_t max_waiting = 1024;
   std::uint64_t max_wait_seconds = 10;

@@ -287,7 +287,7 @@ const Option kOptions[] = {
      [](Config& c, View t) { return set_optional_number(c.limits.max_sandboxes_per_key, t, 1, 1'000'000); },
      [](C c) { return show_optional(c.limits.max_sandboxes_per_key); }},
     {"limits.max_creates_in_flight", "OPENSANDBOX_LIMITS_MAX_CREATES_IN_FLIGHT", "max-creates-in-flight",
-     "whole number 0..4096; 0 = four for each cpu, at least 16", "creates worked on at the same time; the others wait, keys in turn", true,
+     "whole number 0..4096; 0 = four for each cpu, at least 8", "creates worked on at the same time; the others wait, keys in turn", true,
      [](Config& c, View t) { return set_number(c.limits.max_creates_in_flight, t, 0, 4096); },
      [](C c) { return cat(c.limits.max_creates_in_flight); }},
     {"limits.max_waiting_per_key", "OPENSANDBOX_LIMITS_MAX_WAITING_PER_KEY", "max-waiting-per-key", "whole number 1..100000",

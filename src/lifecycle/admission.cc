@@ -70,7 +70,7 @@ Refusal host_shortage(const AdmissionLimits& limits, const runtime::HostRoom& ro
 std::size_t AdmissionLimits::most_creates() const {
   if (creates > 0) return creates;
   static const std::size_t kCpus = std::max(1u, std::thread::hardware_concurrency());
-  return std::max<std::size_t>(16, 4 * kCpus);
+  return std::max<std::size_t>(8, 4 * kCpus);
 }
 
 std::size_t AdmissionLimits::most_creates_of_a_key() const {

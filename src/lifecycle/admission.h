@@ -16,7 +16,7 @@ namespace osb::lifecycle {
 struct AdmissionLimits {
   std::size_t sandboxes = 20'000;
   std::optional<std::size_t> sandboxes_per_key;
-  std::size_t creates = 0;  // at the same time; 0 = four for each cpu, at least 16
+  std::size_t creates = 0;  // at the same time; 0 = four for each cpu, at least 8
   std::size_t waiting_per_key = 256;
   std::size_t waiting = 1024;  // of all keys together
   std::chrono::milliseconds longest_wait{10'000};
