@@ -30,6 +30,7 @@ extern const CommandSpec kImageList, kImageImport, kImageBuild, kImageRemove, kI
 extern const CommandSpec kCopy, kFilesList, kFilesCat, kFilesRemove, kFilesMakeDirectory, kFilesMove, kFilesStat;
 extern const CommandSpec kSnapshotCreate, kSnapshotList, kSnapshotInspect, kSnapshotRemove;
 extern const CommandSpec kVolumeCreate, kVolumeList, kVolumeRemove;
+extern const CommandSpec kPoolCreate, kPoolList, kPoolScale, kPoolDrain, kPoolRemove, kPoolStats;
 extern const CommandSpec kServe, kDaemonStart, kDaemonStop, kDaemonStatus;
 extern const CommandSpec kDoctor, kConfigCheck, kCompletion, kVersion, kHelp;
 

@@ -24,10 +24,12 @@ constexpr std::array<const CommandSpec*, 7> kFiles{&kCopy,      &kFilesList, &kF
                                                    &kFilesMove, &kFilesStat};
 constexpr std::array<const CommandSpec*, 7> kKept{&kSnapshotCreate, &kSnapshotList, &kSnapshotInspect, &kSnapshotRemove,
                                                   &kVolumeCreate,   &kVolumeList,   &kVolumeRemove};
+constexpr std::array<const CommandSpec*, 6> kPools{&kPoolCreate, &kPoolList, &kPoolScale, &kPoolDrain, &kPoolRemove, &kPoolStats};
 constexpr std::array<const CommandSpec*, 4> kDaemon{&kServe, &kDaemonStart, &kDaemonStop, &kDaemonStatus};
 constexpr std::array<const CommandSpec*, 5> kOthers{&kDoctor, &kConfigCheck, &kCompletion, &kVersion, &kHelp};
-constexpr std::array kSections{Section{"Sandboxes", kSandboxes},        Section{"Files", kFiles},   Section{"Images", kImages},
-                               Section{"Snapshots and volumes", kKept}, Section{"Daemon", kDaemon}, Section{"Other", kOthers}};
+constexpr std::array kSections{
+    Section{"Sandboxes", kSandboxes}, Section{"Files", kFiles},   Section{"Images", kImages}, Section{"Snapshots and volumes", kKept},
+    Section{"Pools", kPools},         Section{"Daemon", kDaemon}, Section{"Other", kOthers}};
 
 void append_pair(std::string& out, std::string_view left, std::string_view right, std::size_t column) {
   out += cat("  ", left);

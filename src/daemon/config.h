@@ -46,6 +46,18 @@ struct SessionsConfig {
   std::uint64_t max_concurrent = 20'000;
 };
 
+// A named pool; amounts as the file writes them, "" = the default of a sandbox.
+struct NamedPoolConfig {
+  std::string name;
+  std::string image;
+  std::string cpu, memory, disk, pids;
+  std::string mode, syscalls, root;
+  std::uint32_t buffer_min = 0;
+  std::uint32_t buffer_max = 0;
+  std::uint32_t pool_min = 0;
+  std::optional<std::uint32_t> pool_max;  // nullopt = as many as may be
+};
+
 // Sandboxes made ahead of time.
 struct PoolConfig {
   bool automatic = true;  // by demand, for every shape that is asked for
@@ -131,6 +143,7 @@ struct Config {
   SecurityConfig security;
   SessionsConfig sessions;
   PoolConfig pool;
+  std::vector<NamedPoolConfig> pools;
   LimitsConfig limits;
   ServerConfig server;
   AuthConfig auth;

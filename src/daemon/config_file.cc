@@ -9,6 +9,7 @@
 
 #include "base/fd.h"
 #include "base/text.h"
+#include "daemon/config_pools.h"
 #include "daemon/config_yaml.h"
 
 namespace osb::daemon {
@@ -91,6 +92,7 @@ class FileReader {
     if (o.path == "images.insecure_registries") return read_hosts(o.path, value, config_.images.insecure_registries);
     if (o.path == "images.trusted_hosts") return read_hosts(o.path, value, config_.images.trusted_hosts);
     if (o.path == "images.registries") return read_registries(value);
+    if (o.path == "pools") return read_pools(value);
     if (value.kind != Kind::scalar) return problem(value.line, cat(o.path, ": must be ", o.value, ", not ", name_of(value.kind)));
     auto set = o.set(config_, value.text);
     if (!set) problem(value.line, cat(o.path, ": ", set.error().what(), ", not ", json_string(value.text.substr(0, 80))));
@@ -167,6 +169,20 @@ class FileReader {
       return problem(value.line, cat(path, ": needs a username without ':'"));
     if (!login.password_file.starts_with('/')) return problem(value.line, cat(path, ": password_file must be an absolute path"));
     config_.images.registries.push_back(std::move(login));
+  }
+
+  void read_pools(const YamlNode& value) {
+    if (value.kind != Kind::list) return problem(value.line, cat("pools: must be a list, not ", name_of(value.kind)));
+    for (std::size_t i = 0; i < value.items.size(); ++i) {
+      auto pool = read_pool(document_, value.items[i]);
+      if (!pool) {
+        problem(node(value.items[i]).line, cat("pools[", i, "]", pool.error().what()));
+      } else if (std::ranges::any_of(config_.pools, [&](const auto& other) { return other.name == pool->name; })) {
+        problem(node(value.items[i]).line, cat("pools[", i, "]: another pool has the same name"));
+      } else {
+        config_.pools.push_back(*std::move(pool));
+      }
+    }
   }
 
   void read_keys(const YamlNode& value) {

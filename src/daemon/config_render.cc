@@ -49,7 +49,7 @@ std::string render(const Config& config) {
   std::string_view section;
   for (const auto& option : options()) {
     auto own = section_of(option.path);
-    if (own != section) out += cat(own, ":\n");
+    if (own != section && !own.empty()) out += cat(own, ":\n");
     section = own;
     auto line = cat(own.empty() ? "" : "  ", key_of(option.path), ": ", option.show(config));
     out += cat(padded(std::move(line), kCommentColumn), "# ", trim(source_of(config, option)), "\n");

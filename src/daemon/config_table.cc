@@ -176,6 +176,21 @@ std::string show_registries(const Config& c) {
   return out + "]";
 }
 
+std::string show_pools(const Config& c) {
+  std::string out = "[";
+  for (const auto& pool : c.pools) {
+    out += cat(out.size() > 1 ? ", " : "", "{name: ", json_string(pool.name), ", image: ", json_string(pool.image));
+    const std::pair<std::string_view, const std::string&> kTexts[] = {
+        {"cpu", pool.cpu},   {"memory", pool.memory},     {"disk", pool.disk}, {"pids", pool.pids},
+        {"mode", pool.mode}, {"syscalls", pool.syscalls}, {"root", pool.root}};
+    for (const auto& [name, text] : kTexts)
+      if (!text.empty()) out += cat(", ", name, ": ", json_string(text));
+    out += cat(", buffer_min: ", pool.buffer_min, ", buffer_max: ", pool.buffer_max, ", pool_min: ", pool.pool_min);
+    out += pool.pool_max ? cat(", pool_max: ", *pool.pool_max, "}") : std::string("}");
+  }
+  return out + "]";
+}
+
 Result<> set_pull(bool& field, std::string_view text) {
   if (text != "missing" && text != "never") return bad("must be missing or never");
   field = text == "missing";
@@ -281,6 +296,9 @@ const Option kOptions[] = {
     {"pool.parts", "OPENSANDBOX_POOL_PARTS", "pool-parts", "whole number 0..256; 0 = none",
      "namespaces kept ready for sandboxes that are made on the spot", true,
      [](Config& c, View t) { return set_number(c.pool.parts, t, 0, 256); }, [](C c) { return cat(c.pool.parts); }},
+
+    {"pools", "", "", "list of {name, image, cpu, memory, disk, pids, mode, syscalls, root, buffer_min, buffer_max, pool_min, pool_max}",
+     "named pools, for creates whose extensions.poolRef names one", false, nullptr, show_pools},
 
     {"limits.max_sandboxes_per_key", "OPENSANDBOX_LIMITS_MAX_SANDBOXES_PER_KEY", "max-sandboxes-per-key",
      "whole number 1..1000000; unset = no bound of its own", "sandboxes of one key at the same time", true,

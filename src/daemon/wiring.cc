@@ -4,6 +4,7 @@
 
 #include "base/log.h"
 #include "base/text.h"
+#include "daemon/config_pools.h"
 #include "daemon/secrets.h"
 #include "daemon/version.h"
 #include "runtime/host_room.h"
@@ -30,6 +31,14 @@ lifecycle::AdmissionLimits admission_limits(const LimitsConfig& config) {
   return limits;
 }
 
+CreateDefaults create_defaults(const Config& config) {
+  CreateDefaults defaults;
+  defaults.limits = config.default_limits();
+  defaults.policy = config.default_policy();
+  defaults.max_timeout_seconds = config.server.max_sandbox_timeout_seconds;
+  return defaults;
+}
+
 lifecycle::Options lifecycle_options(const Config& config, bool private_instance) {
   lifecycle::Options options;
   options.max_sandboxes = config.sessions.max_concurrent;
@@ -47,15 +56,8 @@ lifecycle::Options lifecycle_options(const Config& config, bool private_instance
   options.spares.automatic = config.pool.automatic && !private_instance;  // which makes one sandbox, as a rule
   options.spares.most = config.pool.max_spares;
   options.spares.max_memory_bytes = config.pool.max_memory;
+  options.pools = configured_pools(config, create_defaults(config));
   return options;
-}
-
-CreateDefaults create_defaults(const Config& config) {
-  CreateDefaults defaults;
-  defaults.limits = config.default_limits();
-  defaults.policy = config.default_policy();
-  defaults.max_timeout_seconds = config.server.max_sandbox_timeout_seconds;
-  return defaults;
 }
 
 std::string authority_of(const std::string& host, std::uint16_t port) {

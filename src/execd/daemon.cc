@@ -47,6 +47,7 @@ class Daemon {
  public:
   explicit Daemon(Start start)
       : native_(start.setup.native),
+        door_(std::move(start.door)),
         report_(std::move(start.report)),
         sandbox_(io_.get_executor(), std::move(start.setup), std::move(start.oom_counter)),
         service_(sandbox_),
@@ -56,8 +57,9 @@ class Daemon {
   [[noreturn]] void run(Fd listener, std::uint16_t port, const std::string& socket_path) {
     auto signals = Signals::make(io_.get_executor(), !native_);
     if (!signals) fail(signals.error());
-    open_doors(std::move(listener), port, socket_path);
     sandbox_.tasks.spawn("signals", hear(*std::move(signals)));
+    if (door_) wait_to_be_claimed();
+    open_doors(std::move(listener), port, socket_path);
     start_entrypoint();
     sandbox_.kernels.prestart();
     write_report(report_, wire::Step::none, 0);
@@ -72,6 +74,18 @@ class Daemon {
     log::error("execd cannot run", {{"error", error.what()}});
     write_report(report_, wire::Step::entrypoint, error.sys() != 0 ? error.sys() : EINVAL);
     ::_exit(kOwnFailure);
+  }
+
+  // Everything but the claimer's own is ready. Whoever connects meanwhile waits in the listener's queue: no request is taken
+  // before it is known whose sandbox this is.
+  void wait_to_be_claimed() {
+    io_.poll();
+    auto text = next_setup(door_);
+    if (!text) ::_exit(0);
+    door_.reset();
+    auto claimed = claimed_setup(sandbox_.setup, *text);
+    if (!claimed) fail(claimed.error());
+    sandbox_.setup = *std::move(claimed);
   }
 
   void open_doors(Fd listener, std::uint16_t port, const std::string& socket_path) {
@@ -150,6 +164,7 @@ class Daemon {
 
   asio::io_context io_{1};
   bool native_;
+  Fd door_;
   Fd report_;
   Sandbox sandbox_;
   Service service_;

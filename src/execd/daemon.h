@@ -13,6 +13,7 @@ namespace osb::execd {
 // What execd holds when it starts.
 struct Start {
   Setup setup;
+  Fd door;                  // made ahead of time: where the set-up of whoever claims the sandbox comes through
   Fd listener;              // native: made outside the sandbox
   std::uint16_t port = 0;   // TCP on all IPv4 addresses; 0 = none
   std::string socket_path;  // for tests and local use; empty = none
@@ -20,8 +21,11 @@ struct Start {
   Fd oom_counter;
 };
 
-// Descriptors 3..6 and the set-up text of a native sandbox, as launch leaves them.
+// Descriptors 3..6 and the set-up text of a native sandbox, as launch leaves them. A sandbox made ahead of time has a channel
+// in the set-up's place: the first text that comes through is what is known already, the second is the claim.
 Result<Start> adopt_native();
+// Waits for the next text. The end of the channel, an error here, means that nobody can claim the sandbox any more.
+Result<std::string> next_setup(const Fd& door);
 // Takes the environment and the working directory execd was started with.
 Start start_elsewhere(std::vector<std::string> entrypoint, std::string access_token);
 

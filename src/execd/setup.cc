@@ -1,5 +1,6 @@
 #include "execd/setup.h"
 
+#include <errno.h>
 #include <unistd.h>
 
 #include "execd/json.h"
@@ -24,11 +25,27 @@ Result<Setup> parse_setup(std::string_view json) {
   return setup;
 }
 
-void complete_setup(Setup& setup) {
-  setup.who = setup.native ? look_up(setup.who.uid, setup.who.gid) : look_up(::getuid(), ::getgid());
+namespace {
+
+void complete_as(Setup& setup, Identity who) {
+  setup.who = std::move(who);
   add_defaults(setup.env, setup.who, setup.home);
   setup.home = setup.env["HOME"];
   if (only_waits(setup.entrypoint)) setup.entrypoint.clear();
+}
+
+}  // namespace
+
+void complete_setup(Setup& setup) {
+  complete_as(setup, setup.native ? look_up(setup.who.uid, setup.who.gid) : look_up(::getuid(), ::getgid()));
+}
+
+Result<Setup> claimed_setup(const Setup& before, std::string_view json) {
+  TRY(auto setup, parse_setup(json));
+  bool same = setup.who.uid == before.who.uid && setup.who.gid == before.who.gid && setup.keep_caps == before.keep_caps;
+  if (!same) return Error(Errc::invalid_argument, "the claim is for another user than the sandbox was made for", EINVAL);
+  complete_as(setup, before.who);
+  return setup;
 }
 
 bool only_waits(const std::vector<std::string>& entrypoint) {

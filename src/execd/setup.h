@@ -26,6 +26,8 @@ struct Setup {
 
 // The set-up text of a native sandbox. Members that are not known are ignored; wrong types are errors.
 Result<Setup> parse_setup(std::string_view json);
+// The set-up of a claim, complete. Whom programs run as is settled by then: another user or other privileges are an error.
+Result<Setup> claimed_setup(const Setup& before, std::string_view json);
 // Looks up the account, fills in what the environment lacks and drops an entrypoint that only waits.
 void complete_setup(Setup& setup);
 // ["tail","-f","/dev/null"], ["sleep","infinity"] and []: execd holds the sandbox open by itself.

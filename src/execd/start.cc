@@ -39,21 +39,24 @@ std::string working_directory() {
   return found && *found == '/' ? found : "/";
 }
 
-// The set-up itself, or, in a sandbox made ahead of time, the channel it comes through when somebody claims it. The end of
-// that channel means that nobody can any more.
-Result<std::string> read_setup(Fd text) {
+bool is_socket(const Fd& fd) {
   struct stat what{};
-  if (::fstat(text.get(), &what) == 0 && S_ISSOCK(what.st_mode)) {
-    Fd claimed;
-    char mark = 0;
-    if (sys::receive_with_descriptor(text.get(), &mark, 1, 0, claimed) != 1 || !claimed) return Error(Errc::unavailable, "never claimed");
-    text = std::move(claimed);
-  }
+  return ::fstat(fd.get(), &what) == 0 && S_ISSOCK(what.st_mode);
+}
+
+Result<std::string> read_setup(const Fd& text) {
   if (::lseek(text.get(), 0, SEEK_SET) != 0) return Error::from_errno("set-up", errno);
   return read_all_of(text.get(), kMaxSetup);
 }
 
 }  // namespace
+
+Result<std::string> next_setup(const Fd& door) {
+  Fd text;
+  char mark = 0;
+  if (sys::receive_with_descriptor(door.get(), &mark, 1, 0, text) != 1 || !text) return Error(Errc::unavailable, "never claimed");
+  return read_setup(text);
+}
 
 Result<Start> adopt_native() {
   Start start;
@@ -62,7 +65,9 @@ Result<Start> adopt_native() {
   start.report = adopt(5);
   start.oom_counter = adopt(6);
   if (!start.listener || !text) return Error(Errc::invalid_argument, "descriptors 3 and 4 are not there; is this a native sandbox?");
-  TRY(std::string json, read_setup(std::move(text)));
+  bool spare = is_socket(text);
+  TRY(std::string json, spare ? next_setup(text) : read_setup(text));
+  if (spare) start.door = std::move(text);
   TRY(start.setup, parse_setup(json));
   return start;
 }

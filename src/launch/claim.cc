@@ -1,5 +1,6 @@
-// Spare sandboxes: made ahead of time, complete but for their set-up. execd waits in front of a closed door; a claim hands
-// it the set-up, and the sandbox is like any other from then on. One that is never claimed has never run anything.
+// Spare sandboxes: made ahead of time, complete but for what is their claimer's. execd has started with what is known of the
+// set-up and waits in front of a closed door; a claim hands it the rest, and the sandbox is like any other from then on. One
+// that is never claimed has never run anything.
 #include <sys/socket.h>
 
 #include <algorithm>
@@ -11,11 +12,13 @@
 namespace osb::launch {
 
 // execd takes the end of this channel for the end of the launcher: a spare never outlives who could claim it.
-Result<Fd> Launcher::open_set_up_channel(Sandbox& sandbox) {
+Result<Fd> Launcher::open_set_up_channel(Sandbox& sandbox, const Fd& known) {
   int ends[2];
   if (::socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, ends) != 0) return Error::from_errno("socketpair", errno);
   sandbox.set_up = Fd(ends[0]);
-  return Fd(ends[1]);
+  Fd inner(ends[1]);
+  if (sys::send_with_descriptor(sandbox.set_up.get(), "k", 1, known.get()) != 1) return Error::from_errno("hand over the set-up", errno);
+  return inner;
 }
 
 void Launcher::claim(const Pending& to, const wire::ClaimRequest& request, Fd setup) {

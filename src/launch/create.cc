@@ -94,8 +94,7 @@ void Launcher::create(const Pending& to, const wire::CreateRequest& request, Fd 
   refused.head.seq = to.seq;
   refused.failed = Step::validate;
   refused.sys = EINVAL;
-  bool complete = setup || request.spare != 0;
-  if (!is_id_text(id) || !complete || stopping_) return reply(to, &refused, sizeof refused);
+  if (!is_id_text(id) || !setup || stopping_) return reply(to, &refused, sizeof refused);
   auto [at, fresh] = sandboxes_.try_emplace(id);
   refused.sys = EEXIST;
   if (!fresh) return reply(to, &refused, sizeof refused);
@@ -193,7 +192,7 @@ Result<> Launcher::begin_create(Sandbox& sandbox, const wire::CreateRequest& req
   plan.report = report_end.get();
   Fd set_up_end;
   if (request.spare) {
-    TRY(set_up_end, open_set_up_channel(sandbox));
+    TRY(set_up_end, open_set_up_channel(sandbox, setup));
     plan.setup = set_up_end.get();
   }
   Fd started_end;  // nobody writes to it; the exec of execd closes the last copy

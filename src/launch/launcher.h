@@ -176,7 +176,7 @@ class Launcher {
   void reap_helper(int fd);
 
   // claim.cc: sandboxes made ahead of time
-  Result<Fd> open_set_up_channel(Sandbox& sandbox);
+  Result<Fd> open_set_up_channel(Sandbox& sandbox, const Fd& known);
   void claim(const Pending& to, const wire::ClaimRequest& request, Fd setup);
   void end_spares_of(std::uint64_t client);
   std::size_t living() const;  // sandboxes that are somebody's

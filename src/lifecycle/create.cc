@@ -161,12 +161,17 @@ void Service::note_refusal(const Caller& caller, const Error& error) {
   if (!done) log::error("audit record lost", {{"action", "sandbox.create"}, {"error", done.error().what()}});
 }
 
-Result<> Service::check_options(const SandboxSpec& spec) const {
+Result<> Service::check_policy(const SandboxSpec& spec) const {
   if (spec.policy.user == UserMode::root && !options_.allow_root_mode)
     return not_allowed("extensions.opensandbox.mode", "root mode is switched off on this server (security.allow_root_mode)");
   if (spec.policy.syscalls == SyscallProfile::permissive && !options_.allow_permissive_syscalls)
     return not_allowed("extensions.opensandbox.syscalls",
                        "the permissive profile is switched off on this server (security.allow_permissive)");
+  return Ok{};
+}
+
+Result<> Service::check_options(const SandboxSpec& spec) const {
+  CHECK_OK(check_policy(spec));
   auto cap = options_.max_timeout_seconds;
   if (cap && !spec.timeout_seconds) return not_allowed("timeout", cat("this server needs one, of at most ", *cap, " seconds"));
   if (cap && *spec.timeout_seconds > *cap) return not_allowed("timeout", cat("this server allows at most ", *cap, " seconds"));

@@ -36,6 +36,7 @@ void Service::finish(Entry& entry, const runtime::Ended& ended) {
   if (moved) moved = move_to(sandbox, outcome.state, outcome.reason, outcome.message);
   if (!moved) log::error("end not applied", {{"sandbox", sandbox.id.text()}, {"error", moved.error().what()}});
   volumes_->release(sandbox.id.text(), sandbox.spec);
+  if (!pool_of(sandbox.spec).empty()) spares_.look_again();
   note("sandbox.end", sandbox.id.text(),
        {{"cause", std::string(name_of(ended.cause))},
         {"status", cat(ended.status)},

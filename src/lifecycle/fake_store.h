@@ -93,6 +93,23 @@ class FakeStore : public store::Store {
     for (const auto& [id, volume] : volume_rows) out.push_back(volume);
     return out;
   }
+
+  std::map<std::string, PoolRecord> pool_rows;
+  Result<> put_pool(const PoolRecord& pool) override {
+    if (failing) return *failing;
+    pool_rows.insert_or_assign(pool.name, pool);
+    return Ok{};
+  }
+  Result<> erase_pool(const std::string& name) override {
+    if (failing) return *failing;
+    pool_rows.erase(name);
+    return Ok{};
+  }
+  Result<std::vector<PoolRecord>> pools() override {
+    std::vector<PoolRecord> out;
+    for (const auto& [name, pool] : pool_rows) out.push_back(pool);
+    return out;
+  }
 };
 
 }  // namespace osb::lifecycle

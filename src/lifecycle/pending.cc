@@ -71,6 +71,8 @@ Task<void> Service::finish_pending(SandboxId id, std::shared_ptr<PullTicket> tic
   entry->sandbox.spec.layers = pulled->layers;
   entry->image_hold = hold_image(*pulled);
   note("image.pull", id.text(), {{"image", pulled->name}, {"digest", pulled->digest}});
+  spares_.leave_stale(images_);
+  pools_->refresh();
   co_await start_pending(id, std::move(caller));
   co_await collect_images();
 }

@@ -52,6 +52,7 @@ Task<Result<>> Service::start() {
   });
   if (auto reconciled = co_await snapshots_->start(); !reconciled) co_return std::move(reconciled).error();
   started_ = true;
+  if (auto loaded = pools_->start(options_.pools); !loaded) co_return std::move(loaded).error();
   for (const auto& ended : std::exchange(early_, {})) on_ended(ended);
   tasks_.spawn("lifecycle timer", run_timer());
   arm_timer();

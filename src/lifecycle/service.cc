@@ -67,6 +67,7 @@ Service::Service(asio::io_context& io, store::Store& store, audit::Log& audit, i
   if (options_.boot_id.empty()) options_.boot_id = kernel_boot_id();
   snapshots_ = std::make_unique<Snapshots>(io, *this, store, audit, images, runtime);
   volumes_ = std::make_unique<Volumes>(io, *this, store, audit, runtime, options_.volumes);
+  pools_ = std::make_unique<Pools>(*this, store, audit, spares_);
 }
 
 Service::~Service() = default;
@@ -79,6 +80,7 @@ void Service::set_options(Options options) {
   volumes_->set_options(options_.volumes);
   spares_.set_options(options_.spares);
   entrance_.set_limits(admission_limits(options_));
+  pools_->set_configured(options_.pools);
 }
 
 Task<void> Service::stop() {
@@ -196,6 +198,7 @@ void Service::remove(const std::string& id) {
   SandboxSpec spec;
   if (auto* entry = table_.find(id)) spec = std::move(entry->sandbox.spec);
   table_.remove(id);
+  if (!pool_of(spec).empty()) spares_.look_again();
   volumes_->release(id, spec);
   save(id);
   arm_timer();
@@ -205,6 +208,7 @@ void Service::remove(const std::string& id) {
 void Service::set_leaving(Entry& entry, Leaving leaving) {
   entry.leaving = leaving;
   table_.changed(entry);
+  if (!pool_of(entry.sandbox.spec).empty()) spares_.look_again();
   arm_timer();
   if (auto waits = waiting_.find(entry.sandbox.id.text()); waits != waiting_.end()) waits->second->wake();
 }

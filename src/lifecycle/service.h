@@ -24,6 +24,7 @@
 #include "lifecycle/entrance.h"
 #include "lifecycle/idempotency.h"
 #include "lifecycle/measure.h"
+#include "lifecycle/pools.h"
 #include "lifecycle/pulls.h"
 #include "lifecycle/snapshots.h"
 #include "lifecycle/spares.h"
@@ -50,6 +51,7 @@ struct Options {
   std::string boot_id;                           // "" = the kernel's
   VolumeOptions volumes;
   SpareOptions spares;
+  std::vector<PoolRecord> pools;        // of the configuration
   WallTime (*wall_clock)() = wall_now;  // tests turn the wall clock; deadlines never follow it
 };
 
@@ -102,7 +104,10 @@ class Service {
   Result<SnapshotSource> snapshot_source(const SandboxId& id, const Caller& caller) const;
   bool uses_snapshot(const std::string& id) const;  // a sandbox made from it lives, or is being made
   Volumes& volumes() { return *volumes_; }
-  std::size_t volume_uses(const std::string& volume_id) const;  // by sandboxes that live
+  Pools& pools() { return *pools_; }
+  Spares& spares() { return spares_; }
+  std::size_t allocated(const std::string& pool) const { return table_.of_pool(pool); }  // living sandboxes of it
+  std::size_t volume_uses(const std::string& volume_id) const;                           // by sandboxes that live
   WallTime now() const { return options_.wall_clock(); }
 
   // For the proxy: no ownership check (the route has its own token), only existence and state.
@@ -130,7 +135,8 @@ class Service {
 
  private:
   using Details = std::vector<std::pair<std::string, std::string>>;
-  struct Turn;  // pause or resume, as data (turn.cc)
+  friend class Pools;  // what a pool is made from is what a sandbox is made from
+  struct Turn;         // pause or resume, as data (turn.cc)
 
   // The only function that writes a state: checks may_go, stamps the time, keeps the durable copy up to date.
   Result<> move_to(Sandbox& sandbox, State to, std::string reason, std::string message);
@@ -148,6 +154,7 @@ class Service {
   Task<Result<Sandbox>> create_shielded(SandboxSpec spec, Caller caller, std::optional<store::CreateKey> key);
   Task<Result<Sandbox>> make(Entry entry, Caller caller);
   Result<> check_options(const SandboxSpec& spec) const;
+  Result<> check_policy(const SandboxSpec& spec) const;
   Result<Entry> prepare(SandboxSpec spec, const Caller& caller);
   Result<image::Image> source_image(const SandboxSpec& spec, const Caller& caller) const;
   Result<Sandbox> admit(Entry entry, const Caller& caller);
@@ -242,6 +249,7 @@ class Service {
   std::vector<runtime::Ended> early_;       // told before start() had the table ready
   std::unique_ptr<Snapshots> snapshots_;
   std::unique_ptr<Volumes> volumes_;
+  std::unique_ptr<Pools> pools_;
   bool started_ = false;
   bool stopping_ = false;
   BootTimer timer_;

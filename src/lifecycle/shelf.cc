@@ -122,6 +122,10 @@ Task<void> Service::collect_images() {
   collecting_ = false;
 }
 
-void Service::image_added() { tasks_.spawn("collect images", collect_images()); }
+void Service::image_added() {
+  spares_.leave_stale(images_);
+  pools_->refresh();
+  tasks_.spawn("collect images", collect_images());
+}
 
 }  // namespace osb::lifecycle

@@ -144,11 +144,20 @@ void Spares::look_again() {
 
 void Spares::set_options(SpareOptions options) {
   options_ = options;
+  drain_automatic();
+}
+
+std::size_t Spares::drain_automatic() {
   std::vector<ShelfPtr> automatic;
+  std::size_t count = 0;
   for (const auto& [each, shelf] : shelves_)
     if (each.pool.empty()) automatic.push_back(shelf);
-  for (const auto& shelf : automatic) close(shelf);
+  for (const auto& shelf : automatic) {
+    count += shelf->ready.size();
+    close(shelf);
+  }
   tend();
+  return count;
 }
 
 void Spares::close(const ShelfPtr& shelf) {
@@ -287,8 +296,8 @@ Task<void> Spares::tend_shelves() {
     auto now = boot_now_nanos();
     auto again = start_what_is_due(now);
     if (shelves_.empty() && surplus_.empty() && working_ == 0) break;
-    if (poked_) continue;
-    rest_.expires_after(std::chrono::nanoseconds(std::max<std::int64_t>(again - now, kMillisecond)));
+    auto pause = poked_ ? 0 : std::max<std::int64_t>(again - now, kMillisecond);
+    rest_.expires_after(std::chrono::nanoseconds(pause));
     co_await rest_.async_wait(nothrow);
   }
   tending_ = false;

@@ -102,6 +102,7 @@ class Spares {
   void forget(const std::string& pool);
   void empty(const std::string& pool);  // what is there goes, and is made again
   void look_again();                    // something changed that bounds a pool
+  std::size_t drain_automatic();        // what follows demand goes; how many those were
 
   // Takes apart what follows demand and bounds the rest anew: configuration or policy changed.
   void set_options(SpareOptions options);

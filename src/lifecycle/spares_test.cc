@@ -119,5 +119,80 @@ TEST_F(SparesTest, WhenTheyAreSwitchedOffNothingIsMadeAheadOfTime) {
   EXPECT_EQ(runtime_.count("create"), 2u);
 }
 
+TEST_F(SparesTest, ACreateWithAVolumeASnapshotOrAPlatformIsMadeOnTheSpot) {
+  make();
+  ASSERT_TRUE(prepared(2));
+  auto wanted = spec();
+  wanted.platform = {"linux", "amd64"};
+  ASSERT_TRUE(run(service_->create(wanted, kAlice)));
+  EXPECT_EQ(runtime_.count("claim"), 0u);
+  make();  // control
+  EXPECT_EQ(runtime_.count("claim"), 1u);
+}
+
+TEST_F(SparesTest, AShapeNobodyAsksForGoes) {
+  options_.spares.idle_seconds = 0;
+  ASSERT_TRUE(restart());
+  make();
+  ASSERT_TRUE(until([&] { return runtime_.count("prepare") >= 1 && runtime_.sandboxes.size() == 1; }));
+  EXPECT_TRUE(service_->spares().facts().empty());
+}
+
+TEST_F(SparesTest, OldOnesAreReplaced) {
+  options_.spares.age_seconds = -1;  // every one is too old
+  ASSERT_TRUE(restart());
+  make();
+  ASSERT_TRUE(until([&] { return service_->spares().count().expired >= 3; }));
+  EXPECT_LE(runtime_.sandboxes.size(), 4u);
+}
+
+TEST_F(SparesTest, MemoryBoundsThem) {
+  options_.spares.max_memory_bytes = 1 << 20;  // of one
+  ASSERT_TRUE(restart());
+  make();
+  ASSERT_TRUE(prepared(1));
+  settle();
+  EXPECT_EQ(runtime_.count("prepare"), 1u);
+}
+
+TEST_F(SparesTest, ScarceMemoryMeansNone) {
+  options_.spares.memory = [] { return std::uint64_t{4} << 20; };
+  ASSERT_TRUE(restart());
+  make();
+  settle();
+  EXPECT_EQ(runtime_.count("prepare"), 0u);
+}
+
+TEST_F(SparesTest, NewSettingsTakeApartWhatTheOldOnesMade) {
+  make();
+  ASSERT_TRUE(prepared(2));
+  auto off = options_;
+  off.spares.automatic = false;
+  service_->set_options(off);
+  ASSERT_TRUE(until([&] { return runtime_.sandboxes.size() == 1; }));
+  make();
+  settle();
+  EXPECT_EQ(runtime_.count("prepare"), 2u);
+}
+
+TEST_F(SparesTest, DrainedByHandTheyComeBackWithTheNextMiss) {
+  make();
+  ASSERT_TRUE(prepared(2));
+  EXPECT_EQ(service_->spares().drain_automatic(), 2u);
+  ASSERT_TRUE(until([&] { return runtime_.sandboxes.size() == 1; }));
+  make();
+  ASSERT_TRUE(prepared(4));
+}
+
+TEST_F(SparesTest, AMakeThatFailsIsNotTriedAgainAndAgain) {
+  for (int i = 0; i < 10; ++i) runtime_.fail_next("prepare", Error(Errc::exhausted, "no room"));
+  make();
+  ASSERT_TRUE(until([&] { return runtime_.count("prepare") >= 1; }));
+  settle();
+  EXPECT_LE(runtime_.count("prepare"), 2u);
+  make();  // and creates go on
+  EXPECT_EQ(runtime_.count("create"), 2u);
+}
+
 }  // namespace
 }  // namespace osb::lifecycle

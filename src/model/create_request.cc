@@ -104,13 +104,52 @@ Result<> apply_extensions(StringMap extensions, SandboxSpec& spec) {
 
 // ---- sources ----------------------------------------------------------------------------------------------------
 
-Result<> refuse_pool(const CreateShape& shape) {
+std::optional<std::string> pool_named(const CreateShape& shape) {
   auto pool = shape.extensions.find("poolRef");
-  if (pool != shape.extensions.end() && !is_blank(pool->second))
-    return Error(Errc::invalid_argument, "extensions.poolRef: this runtime has no pools to take a sandbox from")
-        .with_code("SANDBOX::UNSUPPORTED_POOL_REF")
-        .at("extensions.poolRef")
-        .with_hint("leave poolRef out; a fresh sandbox starts in milliseconds");
+  if (pool == shape.extensions.end() || is_blank(pool->second)) return std::nullopt;
+  return pool->second;
+}
+
+Error no_pools() {
+  return Error(Errc::invalid_argument, "extensions.poolRef: this runtime has no pools to take a sandbox from")
+      .with_code("SANDBOX::UNSUPPORTED_POOL_REF")
+      .at("extensions.poolRef")
+      .with_hint("leave poolRef out; a fresh sandbox starts in milliseconds");
+}
+
+// What the pool has where the request says nothing.
+Result<SandboxSpec> join_pool(CreateShape& shape, SandboxSpec& spec, const std::string& name, const FindPool& find_pool) {
+  if (!find_pool) return no_pools();
+  TRY(auto pool, find_pool(name));
+  spec.limits = pool.limits;
+  spec.policy = pool.policy;
+  CHECK_OK(apply_extensions(shape.extensions, spec));
+  if (!shape.image) shape.image = pool.image;
+  if (!shape.entrypoint) shape.entrypoint = pool.entrypoint;
+  for (const auto& [key, value] : pool.env) shape.env.emplace(key, value);
+  return pool;
+}
+
+// Its sandboxes are made before anybody asks: a request can only ask for what they are.
+Result<> check_same(const SandboxSpec& spec, const SandboxSpec& pool, const std::string& name) {
+  auto differs = [&](std::string_view field, std::string_view asked, std::string_view has) {
+    return refuse(field, cat("is ", asked, ", and the sandboxes of pool ", name, " have ", has))
+        .with_hint("leave it out, or leave poolRef out");
+  };
+  if (spec.image != pool.image) return differs("image.uri", spec.image, pool.image);
+  if (spec.limits.memory_bytes != pool.limits.memory_bytes)
+    return differs("resourceLimits.memory", cat(spec.limits.memory_bytes, " bytes"), cat(pool.limits.memory_bytes));
+  if (spec.limits.cpu_millis != pool.limits.cpu_millis)
+    return differs("resourceLimits.cpu", cat(spec.limits.cpu_millis, "m"), cat(pool.limits.cpu_millis, "m"));
+  if (spec.limits.disk_bytes != pool.limits.disk_bytes)
+    return differs("resourceLimits.disk", cat(spec.limits.disk_bytes, " bytes"), cat(pool.limits.disk_bytes));
+  if (spec.limits.pids != pool.limits.pids) return differs("resourceLimits.pids", cat(spec.limits.pids), cat(pool.limits.pids));
+  if (spec.limits != pool.limits) return refuse("resourceLimits", cat("are not those of pool ", name));
+  if (spec.policy.user != pool.policy.user)
+    return differs("extensions.opensandbox.mode", name_of(spec.policy.user), name_of(pool.policy.user));
+  if (spec.policy.syscalls != pool.policy.syscalls)
+    return differs("extensions.opensandbox.syscalls", name_of(spec.policy.syscalls), name_of(pool.policy.syscalls));
+  if (spec.policy != pool.policy) return refuse("extensions.opensandbox.root", cat("is not that of pool ", name));
   return Ok{};
 }
 
@@ -242,12 +281,16 @@ Result<> apply_limits(const StringMap& asked, Limits& limits) {
   return Ok{};
 }
 
-Result<SandboxSpec> judge(CreateShape shape, const CreateDefaults& defaults) {
+Result<SandboxSpec> judge(CreateShape shape, const CreateDefaults& defaults, const FindPool& find_pool) {
   SandboxSpec spec;
   spec.limits = defaults.limits;
   spec.policy = defaults.policy;
   CHECK_OK(apply_extensions(shape.extensions, spec));
-  CHECK_OK(refuse_pool(shape));
+  auto pool_name = pool_named(shape);
+  std::optional<SandboxSpec> pool;
+  if (pool_name) {
+    TRY(pool, join_pool(shape, spec, *pool_name, find_pool));
+  }
   CHECK_OK(take_source(shape, spec));
   CHECK_OK(check_image_auth(shape.image_auth));
   if (!shape.entrypoint) shape.entrypoint = {"tail", "-f", "/dev/null"};  // only a snapshot comes without one
@@ -261,6 +304,7 @@ Result<SandboxSpec> judge(CreateShape shape, const CreateDefaults& defaults) {
   }
   CHECK_OK(check_env(shape.env));
   CHECK_OK(apply_limits(shape.resource_limits, spec.limits));
+  if (pool) CHECK_OK(check_same(spec, *pool, *pool_name));
   spec.image_auth = std::move(shape.image_auth);
   spec.metadata = std::move(shape.metadata);
   spec.platform = std::move(shape.platform);
@@ -272,11 +316,11 @@ Result<SandboxSpec> judge(CreateShape shape, const CreateDefaults& defaults) {
 
 }  // namespace
 
-Result<SandboxSpec> parse_create(std::string_view body, const CreateDefaults& defaults) {
+Result<SandboxSpec> parse_create(std::string_view body, const CreateDefaults& defaults, const FindPool& find_pool) {
   auto object = parse_json_object(body);
   if (!object) return std::move(object).error().with_code(kParameter);
   TRY(auto shape, read_create_shape(*object));
-  return judge(std::move(shape), defaults);
+  return judge(std::move(shape), defaults, find_pool);
 }
 
 Result<std::vector<std::string>> split_words(std::string_view line) {

@@ -4,6 +4,7 @@
 // Errc::invalid_argument with a code and the field; unknown members are ignored.
 #pragma once
 #include <cstdint>
+#include <functional>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -34,7 +35,10 @@ struct CreateDefaults {
   std::string arch;                                 // "amd64" | "arm64"; "" = the one we were built for
 };
 
-Result<SandboxSpec> parse_create(std::string_view body, const CreateDefaults& defaults);
+// Finds the pool that a request names; what it gives holds where the request does not say.
+using FindPool = std::function<Result<SandboxSpec>(const std::string& name)>;
+
+Result<SandboxSpec> parse_create(std::string_view body, const CreateDefaults& defaults, const FindPool& find_pool = {});
 
 // Words of a command line: blanks separate, '...' and "..." and \ quote as in a POSIX shell; nothing is expanded.
 Result<std::vector<std::string>> split_words(std::string_view line);

@@ -62,8 +62,8 @@ struct HelloReply {
   std::uint32_t landlock_abi = 0;
 };
 
-// Carries one descriptor: a sealed memfd with execd's set-up (JSON the launcher passes on and never reads). A spare has
-// none: its execd waits for it, and nothing runs in the sandbox until it is claimed.
+// Carries one descriptor: a sealed memfd with execd's set-up (JSON the launcher passes on and never reads). A spare's
+// holds what is known already: its execd starts with it and waits, and nothing runs in the sandbox until it is claimed.
 struct CreateRequest {
   Head head{.op = Op::create};
   Key id;

@@ -4,8 +4,7 @@
 #include <string>
 
 #include "base/clock.h"
-#include "model/limits.h"
-#include "model/policy.h"
+#include "model/sandbox.h"
 
 namespace osb {
 
@@ -20,13 +19,11 @@ struct PoolCapacity {
 
 struct PoolRecord {
   std::string name;
-  std::string owner;  // name of the API key that made it; "" = the configuration: for everybody
-  std::string image;  // reference as given
-  Limits limits;
-  Policy policy;
+  std::string owner;  // name of the API key that made it; "" = everybody's
+  // Image, limits and policy of every sandbox; entrypoint and environment of those whose request does not say.
+  SandboxSpec spec;
   PoolCapacity capacity;
   WallTime created_at;
-  std::string template_json;  // as it was sent
 };
 
 }  // namespace osb

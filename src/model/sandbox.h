@@ -43,7 +43,8 @@ struct SandboxSpec {
 // The pool a sandbox was asked from; "" = none.
 inline std::string pool_of(const SandboxSpec& spec) {
   auto found = spec.extensions.find("poolRef");
-  return found == spec.extensions.end() ? std::string() : found->second;
+  bool named = found != spec.extensions.end() && found->second.find_first_not_of(" \t\r\n\v\f") != std::string::npos;
+  return named ? found->second : std::string();
 }
 
 struct Status {

@@ -66,6 +66,17 @@ constexpr std::string_view kSteps[] = {
          created_at INTEGER NOT NULL,
          UNIQUE(owner, name)
        ) STRICT, WITHOUT ROWID;)",
+    // `spec` is JSON as in sandboxes.
+    R"(CREATE TABLE pools(
+         name TEXT PRIMARY KEY NOT NULL,
+         owner TEXT NOT NULL,
+         spec TEXT NOT NULL,
+         buffer_min INTEGER NOT NULL,
+         buffer_max INTEGER NOT NULL,
+         pool_min INTEGER NOT NULL,
+         pool_max INTEGER NOT NULL,
+         created_at INTEGER NOT NULL
+       ) STRICT, WITHOUT ROWID;)",
 };
 
 }  // namespace

@@ -27,6 +27,10 @@ constexpr std::string_view kPutVolume =
     "INSERT INTO volumes(id,owner,name,size_bytes,on_demand,created_at) VALUES(?1,?2,?3,?4,?5,?6)"
     " ON CONFLICT(id) DO UPDATE SET owner=?2,name=?3,size_bytes=?4,on_demand=?5,created_at=?6";
 constexpr std::string_view kSelectVolumes = "SELECT id,owner,name,size_bytes,on_demand,created_at FROM volumes ORDER BY id";
+constexpr std::string_view kPutPool =
+    "INSERT OR REPLACE INTO pools(name,owner,spec,buffer_min,buffer_max,pool_min,pool_max,created_at) VALUES(?1,?2,?3,?4,?5,?6,?7,?8)";
+constexpr std::string_view kSelectPools =
+    "SELECT name,owner,spec,buffer_min,buffer_max,pool_min,pool_max,created_at FROM pools ORDER BY name";
 
 Error damaged_row(const std::string& id) {
   return Error(Errc::internal, cat("the stored record of sandbox ", json_string(id.substr(0, 40)), " is damaged"))
@@ -96,6 +100,13 @@ Result<Volume> read_volume(const Statement& row) {
   return Volume{*id, row.text(1), row.text(2), static_cast<std::uint64_t>(row.number(3)), row.number(4) != 0, WallTime{row.number(5)}};
 }
 
+Result<PoolRecord> read_pool(const Statement& row) {
+  auto spec = read_spec(row.text(2));
+  if (!spec) return damaged_record("pool", row.text(0));
+  auto count = [&](int column) { return static_cast<std::uint32_t>(row.number(column)); };
+  return PoolRecord{row.text(0), row.text(1), *std::move(spec), {count(3), count(4), count(5), count(6)}, WallTime{row.number(7)}};
+}
+
 template <class T>
 Result<std::vector<T>> read_all(Statement& select, Result<T> (*read)(const Statement&)) {
   std::vector<T> out;
@@ -134,6 +145,9 @@ class SqliteStore final : public Store {
     TRY(put_volume_, file_.db.prepare(kPutVolume));
     TRY(erase_volume_, file_.db.prepare("DELETE FROM volumes WHERE id=?1"));
     TRY(select_volumes_, file_.db.prepare(kSelectVolumes));
+    TRY(put_pool_, file_.db.prepare(kPutPool));
+    TRY(erase_pool_, file_.db.prepare("DELETE FROM pools WHERE name=?1"));
+    TRY(select_pools_, file_.db.prepare(kSelectPools));
     return Ok{};
   }
 
@@ -195,11 +209,21 @@ class SqliteStore final : public Store {
   Result<> erase_volume(const VolumeId& id) override { return erase_volume_.bind(1, id.text()).run(); }
   Result<std::vector<Volume>> volumes() override { return read_all<Volume>(select_volumes_, read_volume); }
 
+  Result<> put_pool(const PoolRecord& p) override {
+    auto spec = write_spec(p.spec);
+    put_pool_.bind(1, p.name).bind(2, p.owner).bind(3, spec).bind(4, std::int64_t{p.capacity.buffer_min});
+    put_pool_.bind(5, std::int64_t{p.capacity.buffer_max}).bind(6, std::int64_t{p.capacity.pool_min});
+    return put_pool_.bind(7, std::int64_t{p.capacity.pool_max}).bind(8, p.created_at.micros).run();
+  }
+  Result<> erase_pool(const std::string& name) override { return erase_pool_.bind(1, name).run(); }
+  Result<std::vector<PoolRecord>> pools() override { return read_all<PoolRecord>(select_pools_, read_pool); }
+
  private:
   StoreFile file_;  // first: statements are finalized before their database closes
   Statement put_, erase_, select_, put_image_, erase_image_, select_images_;
   Statement put_key_, erase_key_, select_keys_;
   Statement put_snapshot_, erase_snapshot_, select_snapshots_, put_volume_, erase_volume_, select_volumes_;
+  Statement put_pool_, erase_pool_, select_pools_;
 };
 
 }  // namespace

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "base/result.h"
+#include "model/pool.h"
 #include "model/sandbox.h"
 #include "model/snapshot.h"
 #include "model/volume.h"
@@ -56,6 +57,10 @@ class Store {
   virtual Result<> put_volume(const Volume& volume) = 0;  // insert or replace
   virtual Result<> erase_volume(const VolumeId& id) = 0;  // idempotent
   virtual Result<std::vector<Volume>> volumes() = 0;
+
+  virtual Result<> put_pool(const PoolRecord& pool) = 0;     // insert or replace
+  virtual Result<> erase_pool(const std::string& name) = 0;  // idempotent
+  virtual Result<std::vector<PoolRecord>> pools() = 0;       // by name
 };
 
 }  // namespace osb::store

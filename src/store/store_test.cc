@@ -209,7 +209,8 @@ TEST_F(StoreTest, MigratesAnOlderSchemaForward) {
     ASSERT_TRUE(db);
     ASSERT_TRUE(migrate(*db));
     ASSERT_TRUE(
-        db->exec(cat("DROP TABLE images; DROP TABLE create_keys; DROP TABLE snapshots; DROP TABLE volumes; PRAGMA user_version=1; PRAGMA "
+        db->exec(cat("DROP TABLE images; DROP TABLE create_keys; DROP TABLE snapshots; DROP TABLE volumes; DROP TABLE pools; PRAGMA "
+                     "user_version=1; PRAGMA "
                      "application_id=",
                      kApplicationId)));
   }

@@ -5,6 +5,7 @@ attributed to the instance (its cgroups, its processes, the descriptors and moun
 directories), so that other daemons on the machine do not disturb the judgement.
 """
 import contextlib
+import http.client
 import os
 import re
 import time
@@ -140,10 +141,29 @@ def files(*folders):
     return found
 
 
+def spares(daemon):
+    """Ids of sandboxes that the launcher made ahead of time and nobody claimed, as it wrote them down."""
+    with contextlib.suppress(OSError):
+        return set(re.findall(r"^([0-9a-z]{26}) range .* spare 1", (daemon.run_dir / "ledger").read_bytes().decode(errors="replace"), re.M))
+    return set()
+
+
+def drain_spares(daemon, seconds=10):
+    """What is made by demand belongs to serve as long as it lives and is no leak; taken away it must be gone like the rest."""
+    with contextlib.suppress(OSError, http.client.HTTPException):
+        daemon.request("POST", "/osb/v1/pools/drain")
+    deadline = time.monotonic() + seconds
+    while spares(daemon):
+        assert time.monotonic() < deadline, f"spares that do not go: {spares(daemon)}"
+        time.sleep(0.01)
+
+
 def take(daemon):
-    """Everything the instance holds now."""
+    """Everything the instance holds now, but for spares."""
     serve = daemon.process.pid if daemon.process and daemon.process.poll() is None else None
     launch = daemon.launcher()
+    if serve and daemon.key:
+        drain_spares(daemon)
     ours = [pid for pid in (serve, launch) if pid]
     boxes = sandbox_processes(daemon.instance)
     return {

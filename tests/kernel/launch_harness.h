@@ -132,11 +132,10 @@ class LaunchHarness {
     return ask_with_setup(request, setup);
   }
 
-  // A spare, complete but for its set-up.
+  // A spare, complete but for what is its claimer's.
   wire::CreateReply prepare(wire::CreateRequest request) {
     request.spare = 1;
-    send(&request, sizeof request);
-    return create_reply();
+    return create(request);
   }
 
   wire::CreateReply claim(const wire::ClaimRequest& request, const std::string& setup) { return ask_with_setup(request, setup); }

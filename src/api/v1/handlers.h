@@ -55,7 +55,14 @@ Reply list_volumes(Context& context, Call call);
 Reply create_volume(Context& context, Call call);
 Reply delete_volume(Context& context, Call call);
 
-// not_yet.cc
-Reply pools(Context& context, Call call);
+// pools.cc
+Reply list_pools(Context& context, Call call);
+Reply create_pool(Context& context, Call call);
+Reply get_pool(Context& context, Call call);
+Reply resize_pool(Context& context, Call call);
+Reply delete_pool(Context& context, Call call);
+Reply drain_pool(Context& context, Call call);
+Reply drain_pools(Context& context, Call call);
+Reply pool_stats(Context& context, Call call);
 
 }  // namespace osb::api::v1

@@ -34,7 +34,10 @@ Result<std::optional<lifecycle::CreateOnce>> idempotency_of(const Call& call) {
 }  // namespace
 
 Reply create_sandbox(Context& context, Call call) {
-  CO_TRY(auto spec, parse_create(call.body, context.options.defaults));
+  FindPool find_pool;
+  if (context.lifecycle.pools().check_supported())
+    find_pool = [&](const std::string& name) { return context.lifecycle.pools().spec_of(name, call.caller); };
+  CO_TRY(auto spec, parse_create(call.body, context.options.defaults, find_pool));
   CO_TRY(auto once, idempotency_of(call));
   if (once) {
     CO_TRY(auto created, co_await context.lifecycle.create_once(std::move(spec), *std::move(once), std::move(call.caller)));

@@ -136,7 +136,8 @@ Task<Result<>> NativeRuntime::prepare(SandboxId id, SandboxSpec spec) {
   if (image.digest != spec.image_digest) co_return Error(Errc::conflict, cat("image ", image.name, " is another one by now"));
   CO_TRY(auto request, plan_create(id, spec, image, 0));
   request.spare = 1;
-  auto made = co_await make(std::move(id), request, Fd());
+  CO_TRY(auto setup, sealed_memory(plan_setup(spec, image)));
+  auto made = co_await make(std::move(id), request, std::move(setup));
   co_return made;
 }
 
