@@ -51,7 +51,8 @@ Task<Result<>> Service::remove_image_shielded(std::string reference, Caller call
     co_return Error(Errc::conflict, cat("a sandbox runs on image ", image.name)).with_hint("delete the sandbox first");
   if (auto recorded = record(caller, "image.remove", image.name, {{"digest", image.digest}}); !recorded) co_return recorded;
   Doomed doomed(doomed_, {image.name});
-  co_await spares_.leave({image});
+  std::vector<image::Image> leaving{image};
+  co_await spares_.leave(std::move(leaving));
   auto remove = [&images = images_, name = image.name] { return images.remove(name, {}); };
   auto removed = co_await off_loop(pulls_.workers(), std::move(remove));
   if (!removed) note_failure(caller, "image.remove", image.name, removed.error());

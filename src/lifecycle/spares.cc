@@ -180,11 +180,21 @@ Task<void> Spares::leave(std::vector<image::Image> images) {
     bool stands = std::ranges::any_of(images, [&](const image::Image& image) { return image.digest == shape.image_digest; });
     if (stands) gone.push_back(shelf);
   }
-  if (gone.empty()) co_return;
-  for (const auto& shelf : gone) close(shelf);
-  tend();
+  std::vector<SandboxId> ids;
+  for (const auto& shelf : gone) {
+    for (auto& spare : shelf->ready) {
+      where_.erase(spare.id.text());
+      ids.push_back(std::move(spare.id));
+    }
+    shelf->ready.clear();
+    close(shelf);
+  }
+  for (auto& id : ids) {
+    ++working_;
+    co_await destroy(std::move(id));
+  }
   auto deadline = std::chrono::steady_clock::now() + kStopPatience;
-  auto busy = [&] { return !surplus_.empty() || working_ > 0; };
+  auto busy = [&] { return std::ranges::any_of(gone, [](const ShelfPtr& shelf) { return shelf->making > 0; }); };
   while (busy() && std::chrono::steady_clock::now() < deadline) {
     done_.expires_at(deadline);
     co_await done_.async_wait(nothrow);

@@ -144,7 +144,7 @@ def files(*folders):
 def spares(daemon):
     """Ids of sandboxes that the launcher made ahead of time and nobody claimed, as it wrote them down."""
     with contextlib.suppress(OSError):
-        return set(re.findall(r"^([0-9a-z]{26}) range .* spare 1", (daemon.run_dir / "ledger").read_bytes().decode(errors="replace"), re.M))
+        return set(re.findall(r"([0-9a-z]{26}) range [^\n]* spare 1", (daemon.run_dir / "ledger").read_bytes().decode(errors="replace")))
     return set()
 
 
