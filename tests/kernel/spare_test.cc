@@ -1,6 +1,9 @@
 // Sandboxes made ahead of time: closed until claimed, and like any other afterwards.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <poll.h>
+#include <sys/socket.h>
+#include <sys/un.h>
 
 #include <fstream>
 #include <iterator>
@@ -117,6 +120,32 @@ TEST_F(Spare, ThatNobodyCanClaimAnyMoreEndsByItself) {
   launcher_.start();
   EXPECT_TRUE(eventually([&] { return launcher_.ask(wire::Op::thaw, spare) == ENOENT; }));
   EXPECT_THAT(launcher_.run(claimed, "echo alive"), HasSubstr("alive"));
+}
+
+TEST_F(Spare, TakesNoClaimForAnotherUserThanItWasMadeFor) {
+  auto id = prepare();
+  auto request = claim_of(id);
+  request.answer_at_once = 0;
+  auto reply = launcher_.claim(request, R"({"env":{},"entrypoint":[],"cwd":"/workspace","uid":0,"gid":0,"home":"/root","keep_caps":true})");
+  EXPECT_EQ(reply.failed, Step::entrypoint);
+  EXPECT_EQ(reply.sys, EINVAL);
+  EXPECT_TRUE(eventually([&] { return launcher_.list().count == 0; }));
+}
+
+TEST_F(Spare, AnswersNobodyBeforeItIsClaimed) {
+  auto id = prepare();
+  Fd early(::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0));
+  sockaddr_un address{};
+  address.sun_family = AF_UNIX;
+  auto path = launcher_.socket_path(id);
+  path.copy(address.sun_path, sizeof address.sun_path - 1);
+  ASSERT_EQ(::connect(early.get(), reinterpret_cast<sockaddr*>(&address), sizeof address), 0);
+  std::string ask = "GET /ping HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n";
+  ASSERT_EQ(::write(early.get(), ask.data(), ask.size()), static_cast<ssize_t>(ask.size()));
+  pollfd answer{early.get(), POLLIN, 0};
+  EXPECT_EQ(::poll(&answer, 1, 100), 0);
+  EXPECT_EQ(launcher_.claim(claim_of(id), setup("")).failed, Step::none);
+  EXPECT_EQ(::poll(&answer, 1, 10'000), 1);  // control: then it does
 }
 
 TEST_F(Spare, OfAClientThatHasGoneIsEndedAndNotListedAsASandbox) {
