@@ -48,7 +48,7 @@ double number(const std::string& option, const std::string& text, double least, 
 void make_quick(Options& options) {
   options.quick = true;
   options.rounds.rounds = 20;
-  options.rounds.seconds = 12;
+  options.rounds.seconds = 10;
   options.seconds = 0.8;
   options.density = {100};
   options.idle_seconds = 2;

@@ -149,7 +149,7 @@ void Throughput::measure_docker() {
   row.unit = "1/s";
   if (!docker_ || !docker_->usable()) return void(row.unusable = docker_ ? docker_->why_not() : "not installed");
   try {
-    LoadResult result = run_load(docker_->lives(8, std::max(context_.options.seconds, 3.0)));
+    LoadResult result = run_load(docker_->lives(8, std::max(context_.options.seconds, 2.0)));
     row.value = result.rate();
     row.ratio_to = floor_;
     row.extra = {{"p50_ms", quantile(result.samples, 0.5) / 1e3},
