@@ -14,7 +14,7 @@ constexpr const char* kUsage = R"(usage: ./dev bench [OPTIONS]
   --only GROUP,...   lifecycle, exec, peers, throughput, startup, transfer, density
   --rounds N         interleaved rounds of the latency rows, three samples each (200; quick: 20)
   --pause MS         before every sample (3)
-  --seconds S        of each throughput row (5; quick: 0.8)
+  --seconds S        of each throughput row (5; quick: 0.7)
   --sustain S        one more throughput row: 8 clients for S seconds
   --density N,...    sandboxes alive at once (100,1000; quick: 100)
   --start-docker     start an installed dockerd for the run, with its data in a folder of our own
@@ -49,7 +49,7 @@ void make_quick(Options& options) {
   options.quick = true;
   options.rounds.rounds = 20;
   options.rounds.seconds = 10;
-  options.seconds = 0.8;
+  options.seconds = 0.7;
   options.density = {100};
   options.idle_seconds = 2;
   options.transfer_mib = 256;

@@ -88,7 +88,7 @@ Picture rates(const Report& report) {
 
 Picture sizes(const Report& report) {
   Picture picture{.title = "Memory of an idle sandbox, by how many there are",
-                  .subtitle = "change of MemAvailable, shared equally. " + where(report),
+                  .subtitle = "what the machine lost to them, shared equally. " + where(report),
                   .axis = "MiB for each",
                   .bars = {},
                   .line = 1.3,

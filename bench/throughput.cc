@@ -15,7 +15,7 @@ namespace bench {
 namespace {
 
 constexpr const char* kGroup = "throughput";
-constexpr double kDrainMs = 300;  // what was deleted last is still being taken apart
+constexpr double kDrainMs = 200;  // what was deleted last is still being taken apart
 
 // In a child: nothing may be thrown past this, or it would clean up what is its parent's.
 int spawn_until(Clock::time_point start, double seconds, int answer) {
