@@ -220,6 +220,35 @@ TEST_F(StoreTest, MigratesAnOlderSchemaForward) {
   EXPECT_TRUE(store->put(sample()));
 }
 
+TEST_F(StoreTest, PoolsComeBackAsTheyWerePut) {
+  PoolRecord pool{.name = "agents", .owner = "key", .spec = {}, .capacity = {1, 2, 3, 4}, .created_at = WallTime{7}};
+  pool.spec.image = "debian:12";
+  pool.spec.limits.memory_bytes = 64ull << 20;
+  pool.spec.policy.user = UserMode::root;
+  pool.spec.entrypoint = {"sleep", "9"};
+  pool.spec.env = {{"A", "b"}};
+  {
+    auto store = open();
+    ASSERT_TRUE(store->put_pool(pool));
+    pool.capacity.buffer_max = 9;
+    ASSERT_TRUE(store->put_pool(pool));
+  }
+  auto store = open();
+  auto pools = store->pools();
+  ASSERT_TRUE(pools);
+  ASSERT_EQ(pools->size(), 1u);
+  EXPECT_EQ(pools->front().owner, "key");
+  EXPECT_EQ(pools->front().spec.image, "debian:12");
+  EXPECT_EQ(pools->front().spec.limits, pool.spec.limits);
+  EXPECT_EQ(pools->front().spec.policy, pool.spec.policy);
+  EXPECT_EQ(pools->front().spec.entrypoint, pool.spec.entrypoint);
+  EXPECT_EQ(pools->front().spec.env, pool.spec.env);
+  EXPECT_EQ(pools->front().capacity, pool.capacity);
+  EXPECT_EQ(pools->front().created_at.micros, 7);
+  ASSERT_TRUE(store->erase_pool("agents"));
+  EXPECT_TRUE(store->pools()->empty());
+}
+
 TEST_F(StoreTest, SnapshotsAndVolumesComeBackAsTheyWerePut) {
   Snapshot snapshot{.id = SnapshotId::random(),
                     .sandbox = SandboxId::random(),
