@@ -10,6 +10,7 @@ on how busy the machine is, so a change of a few per cent means something, and t
 """
 import argparse
 import json
+import os
 import platform
 import re
 import subprocess
@@ -45,7 +46,8 @@ def start(build, live, folder):
     """callgrind on the program; one dump in `folder` for every measure_* function that returns."""
     words = ["valgrind", "--tool=callgrind", "--collect-atstart=no", "--toggle-collect=measure_*", f"--callgrind-out-file={folder}/out"]
     words += [f"--dump-after=measure_{operation}" for operation in OPERATIONS]
-    return subprocess.Popen([*words, str(build / PROGRAM), str(live)], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    return subprocess.Popen([*words, str(build / PROGRAM), str(live)], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+                            env={**os.environ, "TMPDIR": str(folder.parent)})
 
 
 def read_dumps(folder):
