@@ -16,7 +16,7 @@ using namespace std::chrono_literals;
 constexpr std::int64_t kMillisecond = 1'000'000;
 constexpr std::int64_t kSecond = 1000 * kMillisecond;
 // A create is usually followed by a command at once; a shelf that is not low leaves both cores to it.
-constexpr std::int64_t kAfterACreate = 2 * kMillisecond;
+constexpr std::int64_t kAfterACreate = 3 * kMillisecond;
 constexpr std::int64_t kLookAgain = 10 * kSecond;
 constexpr std::int64_t kLongestRetry = 60 * kSecond;
 constexpr std::uint64_t kSpareBytes = 1 << 20;  // what the kernel charges for one, execd's own pages, and a little more
