@@ -23,8 +23,9 @@ ROOMS = {
     "lifecycle": "base model async store audit image runtime",
     "proxy": "base model async http audit runtime lifecycle",
     "api": "base model async http lifecycle proxy image",
-    "launch": "base sys model",
-    "execd": "base sys model async http",
+    "enter": "base sys model",
+    "launch": "base sys model enter",
+    "execd": "base sys model async http enter",
     "daemon": "base sys model async http store audit image runtime lifecycle proxy api",
     "cli": "base sys model async http image daemon",
 }
@@ -93,7 +94,7 @@ def self_test():
     assert list(table_problems({"a": "b", "b": ""})), "an upward edge in the table is found"
     assert not problems("api/routes.cc", '#include "lifecycle/service.h"\n'), "downhill is fine"
     assert problems("lifecycle/service.cc", '#include "api/routes.h"\n'), "uphill is found"
-    assert problems("launch/enter.cc", '#include "http/http.h"\n'), "launch sees base, sys, model only"
+    assert problems("launch/create.cc", '#include "http/http.h"\n'), "launch sees base, sys, model, enter only"
     assert problems("cli/run.cc", '#include "store/store.h"\n'), "the CLI does not touch the store"
     assert problems("model/limits.cc", "#include <boost/asio.hpp>\n"), "no sockets in model"
     assert problems("api/routes.cc", "#include <boost/beast/http.hpp>\n"), "Beast stays in http"

@@ -9,14 +9,16 @@
 
 #include "base/text.h"
 #include "execd/daemon.h"
+#include "execd/stem.h"
 
 namespace {
 
 constexpr std::string_view kUsage =
-    "usage: opensandbox-execd --native\n"
+    "usage: opensandbox-execd --stem | --native\n"
     "       opensandbox-execd [--port 44772] [--socket PATH] [--access-token TOKEN] [-- PROGRAM ARGUMENT...]\n"
     "\n"
     "Runs inside a sandbox: commands, their output and their exit status over HTTP.\n"
+    "  --stem            divides into the first processes of native sandboxes; descriptor 3 comes from opensandbox-launch\n"
     "  --native          pid 1 of a native sandbox; descriptors 3 to 6 come from opensandbox-launch\n"
     "  --port N          listen on this TCP port\n"
     "  --socket PATH     listen on this unix socket\n"
@@ -25,6 +27,7 @@ constexpr std::string_view kUsage =
 
 struct Arguments {
   bool native = false;
+  bool stem = false;
   bool help = false;
   std::uint16_t port = 0;
   std::string socket_path;
@@ -63,6 +66,8 @@ Arguments read_arguments(int argc, char** argv) {
     bool takes_value = option == "--port" || option == "--socket" || option == "--access-token";
     if (option == "--native")
       arguments.native = true;
+    else if (option == "--stem")
+      arguments.stem = true;
     else if (option == "--help" || option == "-h")
       arguments.help = true;
     else if (takes_value && i + 1 < argc)
@@ -70,7 +75,8 @@ Arguments read_arguments(int argc, char** argv) {
     else
       arguments.problem = osb::cat(takes_value ? "a value is missing after " : "unknown option ", option);
   }
-  if (!arguments.native && arguments.port == 0 && arguments.socket_path.empty() && !arguments.help && arguments.problem.empty())
+  if (!arguments.native && !arguments.stem && arguments.port == 0 && arguments.socket_path.empty() && !arguments.help &&
+      arguments.problem.empty())
     arguments.problem = "say where to listen: --port, --socket or --native";
   return arguments;
 }
@@ -89,6 +95,7 @@ int main(int argc, char** argv) {
     say(2, osb::cat("opensandbox-execd: ", arguments.problem, "\n\n", kUsage));
     return 2;
   }
+  if (arguments.stem) osb::execd::run_stem(3);
   if (arguments.native) {
     auto start = osb::execd::adopt_native();
     if (start) osb::execd::run_daemon(*std::move(start));

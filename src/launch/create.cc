@@ -14,7 +14,6 @@
 #include "base/log.h"
 #include "base/text.h"
 #include "launch/disk.h"
-#include "launch/enter.h"
 #include "launch/launcher.h"
 #include "sys/kernel_file.h"
 #include "sys/raw.h"
@@ -69,22 +68,6 @@ Result<Fd> listen_at(const std::string& directory, const std::string& id, unsign
   return socket;
 }
 
-// The sandbox's first process: in its v2 group and its own pid, mount, ipc and uts namespaces from its first instruction.
-Result<> clone_into(const EnterPlan& plan, std::int32_t& pid, Fd& pidfd) {
-  int raw_pidfd = -1;
-  clone_args args{};
-  args.flags = CLONE_NEWPID | CLONE_NEWNS | CLONE_NEWIPC | CLONE_NEWUTS | CLONE_PIDFD | CLONE_INTO_CGROUP;
-  args.exit_signal = SIGCHLD;
-  args.pidfd = reinterpret_cast<std::uint64_t>(&raw_pidfd);
-  args.cgroup = static_cast<std::uint64_t>(plan.cgroup->v2.get());
-  int child = sys::raw::clone3(args);
-  if (child == 0) enter(plan);
-  if (child < 0) return Error::from_errno("clone3", errno);
-  pid = child;
-  pidfd = Fd(raw_pidfd);
-  return Ok{};
-}
-
 }  // namespace
 
 void Launcher::create(const Pending& to, const wire::CreateRequest& request, Fd setup) {
@@ -134,8 +117,9 @@ Result<> Launcher::begin_create(Sandbox& sandbox, const wire::CreateRequest& req
   CHECK_OK(step(Step::validate));
   CHECK_OK(check(request));
   if (volumes.size() != request.volume_count) return Error(Errc::invalid_argument, "volumes", EINVAL);
-  EnterPlan plan;
-  plan.host = &host_;
+  enter::EnterPlan plan;
+  plan.host = host_.facts();
+  plan.filter = host_.filter(request.policy.syscalls);
   plan.policy = request.policy;
   plan.limits = request.limits;
   plan.host_view = request.host_view != 0;
@@ -167,7 +151,9 @@ Result<> Launcher::begin_create(Sandbox& sandbox, const wire::CreateRequest& req
   CHECK_OK(berths_.complete_group(berth));
   CHECK_OK(step(Step::cgroup_limits));
   CHECK_OK(groups_.limit(berth.group, request.limits));
-  plan.cgroup = &berth.group;
+  plan.cgroup = berth.group.v2.get();
+  for (const auto& tasks : berth.group.tasks) plan.cgroup_tasks.push_back(tasks.get());
+  plan.oom_counter = berth.group.oom_counter.get();
 
   CHECK_OK(step(Step::disk));
   DiskHelper disk;
@@ -195,15 +181,18 @@ Result<> Launcher::begin_create(Sandbox& sandbox, const wire::CreateRequest& req
     TRY(set_up_end, open_set_up_channel(sandbox, setup));
     plan.setup = set_up_end.get();
   }
-  Fd started_end;  // nobody writes to it; the exec of execd closes the last copy
+  Fd started_end;  // nobody writes to it; the new process closes the last copy when it is a sandbox
   if (request.answer_at_exec || request.spare) {
     if (::pipe2(ends, O_CLOEXEC) != 0) return Error::from_errno("pipe", errno);
     sandbox.started = Fd(ends[0]);
     started_end = Fd(ends[1]);
+    plan.started = started_end.get();
   }
 
   CHECK_OK(step(Step::clone));
-  CHECK_OK(clone_into(plan, sandbox.pid, sandbox.pidfd));
+  TRY(sandbox.pid, stem_.divide(plan));
+  sandbox.pidfd = Fd(sys::raw::pidfd_open(sandbox.pid));
+  if (!sandbox.pidfd) return Error::from_errno("pidfd_open", errno);
   if (sandboxes_.size() > kHeldBerths) berth.let_go();
   CHECK_OK(watch(sandbox.pidfd.get(), {.what = Watched::pid, .client = 0, .id = sandbox.id}));
   CHECK_OK(watch(sandbox.report.get(), {.what = Watched::report, .client = 0, .id = sandbox.id}));

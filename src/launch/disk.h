@@ -31,7 +31,7 @@ int attach_loop(int image, char* device, std::size_t device_size);
 // Starts a helper process outside every sandbox's device rules: it copies the template to a nameless file, attaches it to
 // a free loop device, mounts it and sends the detached mount over a socket. The sandbox's process takes it from there.
 struct DiskHelper {
-  Fd socket;  // receive_mount() reads from it
+  Fd socket;  // enter::receive_mount() reads from it
   Fd pidfd;   // readable when the helper has ended and wants to be reaped
 };
 // `leave_device_rules` runs in the helper, before it touches a device.
@@ -40,8 +40,5 @@ Result<DiskHelper> start_disk_helper(const std::string& template_path, const std
 
 // The same for another way to a mount: `make` runs in the helper and gives the mount, or -1 with errno.
 Result<DiskHelper> start_mount_helper(const std::function<int()>& make);
-
-// The helper's mount, or -1 with errno. No heap: runs after clone. Waits at most ten seconds.
-int receive_mount(int socket);
 
 }  // namespace osb::launch

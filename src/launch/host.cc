@@ -13,7 +13,6 @@
 
 #include "base/text.h"
 #include "launch/device_filter.h"
-#include "launch/enter.h"
 #include "launch/shape.h"
 #include "model/launch_wire.h"
 #include "sys/kernel_file.h"
@@ -57,8 +56,8 @@ Result<> write_tree(int dir, const std::string& top, const std::vector<TextFile>
   return Ok{};
 }
 
-std::vector<const char*> existing_in_proc(const std::vector<const char*>& names) {
-  std::vector<const char*> found;
+std::vector<std::string> existing_in_proc(const std::vector<const char*>& names) {
+  std::vector<std::string> found;
   for (const char* name : names)
     if (::access(cat("/proc/", name).c_str(), F_OK) == 0) found.push_back(name);
   return found;
@@ -66,9 +65,9 @@ std::vector<const char*> existing_in_proc(const std::vector<const char*>& names)
 
 // Files only the host's root may open need no cover: no id of a sandbox is the host's root, and no capability of a sandbox
 // reaches over to it. Covers are paid for by every create.
-std::vector<const char*> open_to_others(const std::vector<const char*>& names) {
-  std::vector<const char*> found;
-  for (const char* name : existing_in_proc(names)) {
+std::vector<std::string> open_to_others(const std::vector<const char*>& names) {
+  std::vector<std::string> found;
+  for (const auto& name : existing_in_proc(names)) {
     struct stat info{};
     bool closed = ::stat(cat("/proc/", name).c_str(), &info) == 0 && info.st_uid == 0 && (info.st_mode & 077) == 0;
     if (!closed) found.push_back(name);
@@ -76,8 +75,8 @@ std::vector<const char*> open_to_others(const std::vector<const char*>& names) {
   return found;
 }
 
-std::vector<HostDirectory> find_host_directories() {
-  std::vector<HostDirectory> found;
+std::vector<enter::HostDirectory> find_host_directories() {
+  std::vector<enter::HostDirectory> found;
   for (const char* name : {"usr", "bin", "sbin", "lib", "lib32", "lib64", "libx32"}) {
     struct stat info{};
     std::string path = cat("/", name);
@@ -91,16 +90,18 @@ std::vector<HostDirectory> find_host_directories() {
 Result<Host> Host::prepare(const HostOptions& options) {
   Host host;
   host.options_ = options;
-  host.landlock_abi_ = sys::raw::landlock_abi();
-  if (host.landlock_abi_ < 1)
+  host.facts_.landlock_abi = sys::raw::landlock_abi();
+  if (host.facts_.landlock_abi < 1)
     return Error(Errc::unavailable, "this kernel has no Landlock").with_hint("boot with lsm=landlock,... (Linux 5.13 or later)");
   TRY(auto last, sys::read_file("/proc/sys/kernel/cap_last_cap", 64));
-  host.last_capability_ = parse_int<int>(split(last, '\n')[0]).value_or(40);
+  host.facts_.last_capability = parse_int<int>(split(last, '\n')[0]).value_or(40);
   TRY(host.dev_null_, sys::open_at(AT_FDCWD, "/dev/null", O_RDWR));
+  host.facts_.dev_null = host.dev_null_.get();
+  host.facts_.scaffold_path = host.scaffold_path();
   CHECK_OK(host.seal_execd());
   CHECK_OK(host.compile_filters());
   host.list_proc();
-  host.host_directories_ = find_host_directories();
+  host.facts_.directories = find_host_directories();
   CHECK_OK(sys::make_dirs(options.data_dir, 0700));
   CHECK_OK(host.build_scaffold());
   CHECK_OK(enter_private_mounts(options));
@@ -109,15 +110,15 @@ Result<Host> Host::prepare(const HostOptions& options) {
 }
 
 Result<> Host::build_work_dir() {
-  work_dir_ = options_.run_dir + "/work";
-  CHECK_OK(sys::make_dirs(work_dir_, 0700));
-  if (::mount("opensandbox", work_dir_.c_str(), "tmpfs", MS_NOSUID | MS_NOEXEC, "mode=0755,size=64m") != 0)
+  facts_.work_dir = options_.run_dir + "/work";
+  CHECK_OK(sys::make_dirs(work_dir(), 0700));
+  if (::mount("opensandbox", work_dir().c_str(), "tmpfs", MS_NOSUID | MS_NOEXEC, "mode=0755,size=64m") != 0)
     return Error::from_errno("mount work tmpfs", errno);
-  TRY(work_, sys::open_at(AT_FDCWD, work_dir_.c_str(), O_RDONLY | O_DIRECTORY));
+  TRY(work_, sys::open_at(AT_FDCWD, work_dir().c_str(), O_RDONLY | O_DIRECTORY));
   for (const char* name : {"store", "scratch", "mask", "shapes", "proc"}) CHECK_OK(sys::make_dir_at(work_.get(), name, 0755));
   for (std::size_t i = 0; i <= wire::kMaxLayers + 1; ++i) CHECK_OK(sys::make_dir_at(work_.get(), cat("l", i).c_str(), 0755));
-  for (std::size_t i = 0; i < kMaxVolumes; ++i) CHECK_OK(sys::make_dir_at(work_.get(), cat("v", i).c_str(), 0755));
-  for (std::size_t i = 0; i < host_directories_.size(); ++i) CHECK_OK(sys::make_dir_at(work_.get(), cat("h", i).c_str(), 0755));
+  for (std::size_t i = 0; i < enter::kMaxVolumes; ++i) CHECK_OK(sys::make_dir_at(work_.get(), cat("v", i).c_str(), 0755));
+  for (std::size_t i = 0; i < facts_.directories.size(); ++i) CHECK_OK(sys::make_dir_at(work_.get(), cat("h", i).c_str(), 0755));
   CHECK_OK(mount_memory("mask"));
   CHECK_OK(sys::make_dir_at(work_.get(), "mask/empty", 0555));
   CHECK_OK(sys::write_new_file(work_.get(), "mask/nothing", "", 0000));
@@ -127,14 +128,14 @@ Result<> Host::build_work_dir() {
 
 // Clones of a mount inherit its flags: what is read-only here is read-only in every sandbox without another call.
 Result<> Host::mount_memory(const std::string& name) {
-  std::string path = work_dir_ + "/" + name;
+  std::string path = work_dir() + "/" + name;
   if (::mount("opensandbox", path.c_str(), "tmpfs", MS_NOSUID | MS_NODEV | MS_NOEXEC, "mode=0755,size=1m") != 0)
     return Error::from_errno("mount " + name, errno);
   return Ok{};
 }
 
 Result<> Host::make_read_only(const std::string& name) {
-  std::string path = work_dir_ + "/" + name;
+  std::string path = work_dir() + "/" + name;
   if (::mount(nullptr, path.c_str(), nullptr, MS_REMOUNT | MS_BIND | MS_RDONLY | MS_NOSUID | MS_NODEV | MS_NOEXEC, nullptr) != 0)
     return Error::from_errno("seal " + name, errno);
   return Ok{};
@@ -204,19 +205,22 @@ Result<> Host::compile_filters() {
     TRY(auto filter, compile_filter(profile));
     filters_.push_back(std::move(filter));
   }
-  for (const auto& filter : filters_) programs_.push_back(filter.program());
   return Ok{};
 }
 
+std::vector<sock_filter> Host::filter(SyscallProfile profile) const {
+  auto program = filters_[static_cast<std::size_t>(profile)].program();
+  return {program.filter, program.filter + program.len};
+}
+
 void Host::list_proc() {
-  proc_masks_ = open_to_others(masked_proc_files());
-  proc_dir_masks_ = existing_in_proc(masked_proc_dirs());
-  proc_read_only_ = existing_in_proc(read_only_proc_dirs());
+  facts_.proc_masks = open_to_others(masked_proc_files());
+  facts_.proc_dir_masks = existing_in_proc(masked_proc_dirs());
 }
 
 void Host::forget_oldest_shape() {
   auto oldest = shapes_.find(shape_order_.front());
-  std::string path = work_dir_ + "/" + oldest->second;
+  std::string path = work_dir() + "/" + oldest->second;
   ::umount2(path.c_str(), MNT_DETACH);
   ::rmdir(path.c_str());
   shapes_.erase(oldest);

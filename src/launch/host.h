@@ -8,6 +8,7 @@
 
 #include "base/fd.h"
 #include "base/result.h"
+#include "enter/plan.h"
 #include "launch/filter.h"
 #include "model/limits.h"
 #include "model/policy.h"
@@ -22,32 +23,20 @@ struct HostOptions {
   std::string execd;       // path of opensandbox-execd
 };
 
-// A directory of the host that the `host` image shows, e.g. /usr at "usr".
-struct HostDirectory {
-  std::string path;
-  std::string name;
-};
-
 class Host {
  public:
   // Fails with the missing feature's name when this kernel cannot give the full isolation.
   static Result<Host> prepare(const HostOptions& options);
 
   const HostOptions& options() const { return options_; }
-  const std::string& work_dir() const { return work_dir_; }
+  const enter::HostFacts& facts() const { return facts_; }
+  const std::string& work_dir() const { return facts_.work_dir; }
   std::string layer_path(std::string_view digest) const { return options_.data_dir + "/images/layers/" + std::string(digest); }
   std::string scaffold_path() const { return options_.data_dir + "/scaffold"; }
   std::string volumes_path() const { return options_.data_dir + "/volumes"; }
   std::string disks_path() const { return options_.data_dir + "/disks"; }
   const Fd& execd() const { return execd_; }
-  const Fd& dev_null() const { return dev_null_; }
-  int landlock_abi() const { return landlock_abi_; }
-  int last_capability() const { return last_capability_; }
-  const sock_fprog& filter(SyscallProfile profile) const { return programs_[static_cast<std::size_t>(profile)]; }
-  const std::vector<HostDirectory>& host_directories() const { return host_directories_; }
-  const std::vector<const char*>& proc_masks() const { return proc_masks_; }
-  const std::vector<const char*>& proc_dir_masks() const { return proc_dir_masks_; }
-  const std::vector<const char*>& proc_read_only() const { return proc_read_only_; }
+  std::vector<sock_filter> filter(SyscallProfile profile) const;
 
   // Directory (relative to work_dir) with sys/, proc/ and etc/ for these limits; made on first use.
   Result<std::string> shape(const Limits& limits);
@@ -64,16 +53,11 @@ class Host {
   void forget_oldest_shape();
 
   HostOptions options_;
-  std::string work_dir_;
+  enter::HostFacts facts_;
   Fd work_;
   Fd execd_;
   Fd dev_null_;
-  int landlock_abi_ = 0;
-  int last_capability_ = 0;
   std::vector<Filter> filters_;
-  std::vector<sock_fprog> programs_;  // borrow filters_, whose code stays where it is when Host moves
-  std::vector<HostDirectory> host_directories_;
-  std::vector<const char*> proc_masks_, proc_dir_masks_, proc_read_only_;
   std::map<Limits, std::string> shapes_;
   std::deque<Limits> shape_order_;  // oldest first
   unsigned next_shape_ = 0;

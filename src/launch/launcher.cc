@@ -74,6 +74,7 @@ Result<std::unique_ptr<Launcher>> Launcher::start(const LauncherOptions& options
   std::unique_ptr<Launcher> launcher(new Launcher(options, std::move(host), std::move(groups), std::move(ledger), std::move(ranges)));
   launcher->lock_ = std::move(lock);
   CHECK_OK(launcher->groups_.join_device_rules());
+  launcher->stem_.freshen();
   CHECK_OK(launcher->open_loop());
   CHECK_OK(launcher->adopt());
   CHECK_OK(launcher->listen());  // last: whoever can connect finds the house in order
@@ -119,6 +120,7 @@ Result<> Launcher::run() {
     epoll_event events[64];
     // The pool fills while nothing waits for us: first a look without waiting, then one part, then another look.
     int n = ::epoll_wait(epoll_.get(), events, 64, 0);
+    if (n == 0) stem_.freshen();
     if (n == 0 && !berths_.refill_one()) n = ::epoll_wait(epoll_.get(), events, 64, -1);
     if (n < 0 && errno != EINTR) return Error::from_errno("epoll_wait", errno);
     for (int i = 0; i < n; ++i) {
@@ -216,7 +218,7 @@ void Launcher::dispatch(std::uint64_t client, Received& message) {
       hello.pid = static_cast<std::uint32_t>(::getpid());
       hello.live = static_cast<std::uint32_t>(living());
       hello.cgroup_v2 = groups_.controllers_on_v2() ? 1 : 0;
-      hello.landlock_abi = static_cast<std::uint32_t>(host_.landlock_abi());
+      hello.landlock_abi = static_cast<std::uint32_t>(host_.facts().landlock_abi);
       return reply(to, &hello, sizeof hello);
     }
     case wire::Op::create: {

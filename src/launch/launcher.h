@@ -12,14 +12,15 @@
 
 #include "base/fd.h"
 #include "base/result.h"
+#include "enter/plan.h"
 #include "launch/berths.h"
 #include "launch/capture.h"
 #include "launch/cgroups.h"
 #include "launch/channel.h"
-#include "launch/enter.h"
 #include "launch/host.h"
 #include "launch/id_range.h"
 #include "launch/ledger.h"
+#include "launch/stem.h"
 
 namespace osb::launch {
 
@@ -67,7 +68,7 @@ class Launcher {
     Fd pidfd;
     Fd report;   // while making
     Fd set_up;   // a spare's: the set-up goes this way when it is claimed
-    Fd started;  // while making, when the answer does not wait for execd: ends when the new process becomes execd
+    Fd started;  // while making, when the answer does not wait for execd: ends when the new process is a sandbox
     bool has_range = false;
     bool recorded = false;  // in the ledger
     bool spoils = false;    // its berth is not used again, whatever it looks like
@@ -162,7 +163,7 @@ class Launcher {
   };
   void stage_volume(const Pending& to, const wire::StageVolumeRequest& request, Fd tree);
   void drop_staged_of(std::uint64_t client);
-  Result<> plan_volumes(std::vector<StagedVolume>& staged, EnterPlan& plan, VolumeParts& parts);
+  Result<> plan_volumes(std::vector<StagedVolume>& staged, enter::EnterPlan& plan, VolumeParts& parts);
 
   // create.cc: the parent's half of the create list
   void create(const Pending& to, const wire::CreateRequest& request, Fd setup);
@@ -204,6 +205,7 @@ class Launcher {
 
   LauncherOptions options_;
   Host host_;
+  Stem stem_{host_.execd()};
   Cgroups groups_;
   Ledger ledger_;
   IdRanges ranges_;

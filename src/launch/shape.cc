@@ -86,9 +86,4 @@ const std::vector<const char*>& masked_proc_dirs() {
   return kDirs;
 }
 
-const std::vector<const char*>& read_only_proc_dirs() {
-  static const std::vector<const char*> kDirs = {"sys", "bus", "fs", "irq"};
-  return kDirs;
-}
-
 }  // namespace osb::launch

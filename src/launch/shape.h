@@ -24,6 +24,5 @@ std::vector<TextFile> etc_files();
 // Host-global files of /proc that are hidden behind an empty file, and directories hidden behind an empty one.
 const std::vector<const char*>& masked_proc_files();
 const std::vector<const char*>& masked_proc_dirs();
-const std::vector<const char*>& read_only_proc_dirs();
 
 }  // namespace osb::launch

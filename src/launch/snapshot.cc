@@ -72,7 +72,7 @@ void Launcher::begin_capture(Sandbox& sandbox) {
   job.sandbox = sandbox.pidfd.get();
   job.first_id = sandbox.berth.first_id();
   job.work_dir = host_.work_dir();
-  for (const auto& directory : host_.host_directories()) job.host_directories.push_back(directory.name);
+  for (const auto& directory : host_.facts().directories) job.host_directories.push_back(directory.name);
   job.into = sandbox.capture->work.get();
   job.limits = sandbox.capture->limits;
   auto helper = start_capture(job);

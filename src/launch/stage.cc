@@ -40,7 +40,7 @@ void Launcher::stage_volume(const Pending& to, const wire::StageVolumeRequest& r
   if (!is_id_text(id) || find(id) != nullptr || !is_sound(request, tree)) return reply_status(to, wire::Op::stage_volume, EINVAL);
   if (staged_.size() >= kMostStaged && !staged_.contains(id)) return reply_status(to, wire::Op::stage_volume, EAGAIN);
   auto& volumes = staged_[id];
-  if (volumes.size() >= kMaxVolumes) return reply_status(to, wire::Op::stage_volume, E2BIG);
+  if (volumes.size() >= enter::kMaxVolumes) return reply_status(to, wire::Op::stage_volume, E2BIG);
   volumes.push_back({to.client, request, std::move(tree)});
   reply_status(to, wire::Op::stage_volume, 0);
 }
@@ -51,9 +51,9 @@ void Launcher::drop_staged_of(std::uint64_t client) {
 
 // The files of a host volume that belong to the owner of its top directory are the payload user's inside, and the other way
 // round; nobody else's files are anybody's. Named volumes keep inner ids, as layers do.
-Result<> Launcher::plan_volumes(std::vector<StagedVolume>& staged, EnterPlan& plan, VolumeParts& parts) {
+Result<> Launcher::plan_volumes(std::vector<StagedVolume>& staged, enter::EnterPlan& plan, VolumeParts& parts) {
   for (auto& volume : staged) {
-    PlannedVolume planned;
+    enter::PlannedVolume planned;
     planned.mount_path = volume.request.mount_path;
     planned.sub_path = volume.request.sub_path;
     planned.read_only = volume.request.read_only != 0;
@@ -62,7 +62,7 @@ Result<> Launcher::plan_volumes(std::vector<StagedVolume>& staged, EnterPlan& pl
     if (name.empty()) {
       struct stat info{};
       if (::fstat(volume.tree.get(), &info) != 0) return Error::from_errno("volume", errno);
-      auto payload = plan.first_id + (plan.policy.user == UserMode::root ? 0 : kPayloadId);
+      auto payload = plan.first_id + (plan.policy.user == UserMode::root ? 0 : enter::kPayloadId);
       TRY(auto mapping, make_volume_namespace(info.st_uid, info.st_gid, payload));
       planned.tree = volume.tree.get();
       planned.user_namespace = parts.namespaces.emplace_back(std::move(mapping)).get();

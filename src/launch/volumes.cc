@@ -12,7 +12,7 @@
 #include <cstdio>
 
 #include "base/text.h"
-#include "launch/enter.h"
+#include "enter/plan.h"
 #include "sys/raw.h"
 
 namespace osb::launch {
@@ -76,7 +76,7 @@ int mount_volume(const std::string& directory, const std::string& name, const st
   if (!mount || ::fstat(mount.get(), &top) != 0) return -1;
   if (top.st_uid == 0) {  // new: it belongs to the user that commands run as
     ::unlinkat(mount.get(), "lost+found", AT_REMOVEDIR);
-    if (::fchownat(mount.get(), "", kPayloadId, kPayloadId, AT_EMPTY_PATH) != 0) return -1;
+    if (::fchownat(mount.get(), "", enter::kPayloadId, enter::kPayloadId, AT_EMPTY_PATH) != 0) return -1;
   }
   return mount.release();
 }

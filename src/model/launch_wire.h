@@ -93,7 +93,7 @@ enum class Step : std::uint32_t {
   disk,
   listener,
   clone,
-  // ---- from here on inside the new process (launch/enter.cc) ----
+  // ---- from here on inside the new process (enter/enter.cc) ----
   cgroup_attach,
   cgroup_namespace,
   join_network,

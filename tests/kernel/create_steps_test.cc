@@ -1,4 +1,5 @@
 // Fault injection: every step of the create list fails once, and dies once; nothing of the sandbox may be left.
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include "launch/id_range.h"
@@ -99,6 +100,44 @@ TEST(CreateSteps, AbsurdLimitsAreRefusedByTheLauncherToo) {
   EXPECT_TRUE(refused([](auto& r) { r.layers[0].hex[3] = '/'; }));
   EXPECT_TRUE(refused([](auto& r) { r.id.text[4] = '.'; }));
   EXPECT_FALSE(refused([](auto&) {}));  // control
+}
+
+// The stem is a process like any other: it may be killed, and the next create does not notice.
+TEST(CreateSteps, AStemThatWasKilledIsReplaced) {
+  NEED(kernel_test::need_root());
+  LaunchHarness launcher;
+  auto stems = [&] {
+    std::vector<int> found;
+    for (const auto& child : split(read_text(cat("/proc/", launcher.pid(), "/task/", launcher.pid(), "/children")), ' '))
+      if (read_text(cat("/proc/", child, "/cmdline")).contains("--stem"))
+        if (auto pid = parse_int<int>(child); pid && !read_text(cat("/proc/", child, "/status")).contains("State:\tZ"))
+          found.push_back(*pid);
+    return found;
+  };
+  auto first = random_id_text();
+  ASSERT_EQ(launcher.create(launcher.request(first)).failed, Step::none);
+  // The sandbox's first process is the stem's copy, and its name with it: the stem is the one outside every berth.
+  auto outside = [&](int pid) { return !read_text(cat("/proc/", pid, "/cgroup")).contains("/berth-"); };
+  std::vector<int> stem;
+  for (int pid : stems())
+    if (outside(pid)) stem.push_back(pid);
+  ASSERT_EQ(stem.size(), 1u);
+  ::kill(stem[0], SIGKILL);
+  auto second = random_id_text();
+  EXPECT_EQ(launcher.create(launcher.request(second)).failed, Step::none);
+  EXPECT_THAT(launcher.run(first, "echo first lives"), testing::HasSubstr("first lives"));
+  EXPECT_THAT(launcher.run(second, "echo second lives"), testing::HasSubstr("second lives"));
+}
+
+TEST(CreateSteps, ManyDivisionsRenewTheStem) {
+  NEED(kernel_test::need_root());
+  LaunchHarness launcher({"--pool", "4"});
+  for (int i = 0; i < 300; ++i) {
+    auto id = random_id_text();
+    ASSERT_EQ(launcher.create(launcher.request(id)).failed, Step::none) << i;
+    ASSERT_EQ(launcher.ask(wire::Op::destroy, id), 0);
+    ASSERT_TRUE(launcher.wait_exited());
+  }
 }
 
 TEST(CreateSteps, AForeignGroupOfTheSameNameStopsTheCreateAndStays) {

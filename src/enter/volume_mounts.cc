@@ -7,11 +7,11 @@
 #include <cstdio>
 #include <cstring>
 
-#include "launch/disk.h"
-#include "launch/mounts.h"
+#include "enter/handed_mount.h"
+#include "enter/mounts.h"
 #include "sys/raw.h"
 
-namespace osb::launch {
+namespace osb::enter {
 namespace {
 
 namespace raw = sys::raw;
@@ -91,8 +91,8 @@ bool Mounts::volume_sources() {
 bool Mounts::needs_point(const std::string& path) const {
   for (const char* place : {"/workspace", "/home/user", "/tmp", "/var/tmp", "/run"})
     if (is_at_or_below(path, place)) return false;
-  for (std::size_t i = 0; plan_.host_view && i < plan_.host->host_directories().size(); ++i)
-    if (is_at_or_below(path, plan_.host->host_directories()[i].path.c_str())) return false;
+  for (std::size_t i = 0; plan_.host_view && i < plan_.host.directories.size(); ++i)
+    if (is_at_or_below(path, plan_.host.directories[i].path.c_str())) return false;
   return true;
 }
 
@@ -166,4 +166,4 @@ bool Mounts::volume_mounts() {
   return true;
 }
 
-}  // namespace osb::launch
+}  // namespace osb::enter

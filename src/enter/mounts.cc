@@ -1,4 +1,4 @@
-#include "launch/mounts.h"
+#include "enter/mounts.h"
 
 #include <fcntl.h>
 #include <sys/mount.h>
@@ -9,10 +9,10 @@
 #include <cstdio>
 #include <cstring>
 
-#include "launch/disk.h"
+#include "enter/handed_mount.h"
 #include "sys/raw.h"
 
-namespace osb::launch {
+namespace osb::enter {
 namespace {
 
 namespace raw = sys::raw;
@@ -59,7 +59,7 @@ bool Mounts::own(int dir, const char* name, std::uint32_t inner_id, unsigned mod
 }
 
 bool Mounts::writable_layer() {
-  if (::chdir(plan_.host->work_dir().c_str()) != 0) return false;
+  if (::chdir(plan_.host.work_dir.c_str()) != 0) return false;
   ::umask(0);  // directories get the modes they are made with; execd sets its own mask
   bool made = plan_.disk_socket >= 0 ? disk_store() : memory_store();
   return made && fill_store() && fill_scratch();
@@ -80,7 +80,7 @@ bool Mounts::fill_store() {
   if (store_ < 0) return false;
   if (writable()) {
     if (!own(store_, "upper", 0, 0755) || ::mkdirat(store_, "upper-work", 0700) != 0) return false;
-    for (std::size_t i = 0; plan_.host_view && i < plan_.host->host_directories().size(); ++i) {
+    for (std::size_t i = 0; plan_.host_view && i < plan_.host.directories.size(); ++i) {
       char name[16];
       std::snprintf(name, sizeof name, "upper-h%zu", i);
       if (!own(store_, name, 0, 0755)) return false;
@@ -128,15 +128,15 @@ bool Mounts::image_layers() {
     return raw::mount_setattr(tree, kBase | MOUNT_ATTR_RDONLY | MOUNT_ATTR_IDMAP, plan_.user_namespace) == 0 &&
            raw::move_mount(tree, AT_FDCWD, at) == 0 && ::close(tree) == 0;
   };
-  if (!mount_layer(plan_.host->scaffold_path().c_str(), "l0")) return false;
+  if (!mount_layer(plan_.host.scaffold_path.c_str(), "l0")) return false;
   char at[16];
   for (std::size_t i = 0; i < plan_.layer_paths.size(); ++i) {
     std::snprintf(at, sizeof at, "l%zu", i + 1);
     if (!mount_layer(plan_.layer_paths[i].c_str(), at)) return false;
   }
-  for (std::size_t i = 0; plan_.host_view && i < plan_.host->host_directories().size(); ++i) {
+  for (std::size_t i = 0; plan_.host_view && i < plan_.host.directories.size(); ++i) {
     std::snprintf(at, sizeof at, "h%zu", i);
-    if (!mount_layer(plan_.host->host_directories()[i].path.c_str(), at)) return false;
+    if (!mount_layer(plan_.host.directories[i].path.c_str(), at)) return false;
   }
   return true;
 }
@@ -174,12 +174,11 @@ bool Mounts::root_overlay() {
 }
 
 bool Mounts::host_view() {
-  for (std::size_t i = 0; plan_.host_view && i < plan_.host->host_directories().size(); ++i) {
+  for (std::size_t i = 0; plan_.host_view && i < plan_.host.directories.size(); ++i) {
     Lower lower;
     char upper[32];
     char work[32];
-    if (!add_snapshots(lower, plan_.host->host_directories()[i].name.c_str()) || !lower.add("h%zu", i) || !lower.add("mask/empty", 0))
-      return false;
+    if (!add_snapshots(lower, plan_.host.directories[i].name.c_str()) || !lower.add("h%zu", i) || !lower.add("mask/empty", 0)) return false;
     std::snprintf(upper, sizeof upper, "store/upper-h%zu", i);
     std::snprintf(work, sizeof work, "store/work-h%zu", i);
     host_[i] = overlay(lower.text, upper, work, writable());
@@ -256,8 +255,8 @@ bool Mounts::take_sources() {
 bool Mounts::switch_root() {
   if (!take_sources()) return false;
   if (raw::move_mount(root_, AT_FDCWD, "/") != 0 || ::fchdir(root_) != 0 || ::chroot(".") != 0 || ::chdir("/") != 0) return false;
-  for (std::size_t i = 0; plan_.host_view && i < plan_.host->host_directories().size(); ++i)
-    if (!attach(host_[i], plan_.host->host_directories()[i].name.c_str())) return false;
+  for (std::size_t i = 0; plan_.host_view && i < plan_.host.directories.size(); ++i)
+    if (!attach(host_[i], plan_.host.directories[i].name.c_str())) return false;
   return attach(proc_, "proc");
 }
 
@@ -282,28 +281,24 @@ bool Mounts::proc() {
   // Processes of other users are invisible, execd's own among them; its group alone sees all, to end whole process trees.
   bool set = raw::fsconfig_string(fs, "source", "proc") == 0 && raw::fsconfig_string(fs, "hidepid", "invisible") == 0 &&
              raw::fsconfig_string(fs, "gid", Decimal(plan_.first_id + kAgentId).text) == 0 && raw::fsconfig_create(fs) == 0;
-  proc_ = set ? raw::fsmount(fs, static_cast<unsigned>(kNoExec)) : -1;
+  // Read-only as a whole: nothing in it is worth changing from inside, and a cover for each directory of switches would cost a mount.
+  proc_ = set ? raw::fsmount(fs, static_cast<unsigned>(kSealed)) : -1;
   ::close(fs);
   return proc_ >= 0 && raw::move_mount(proc_, AT_FDCWD, "proc") == 0;
 }
 
 bool Mounts::proc_masks() {
-  const Host& host = *plan_.host;
-  for (const char* name : host.proc_read_only()) {
-    int tree = raw::open_tree_clone(proc_, name);
-    if (tree < 0 || raw::mount_setattr(tree, kSealed) != 0 || raw::move_mount(tree, proc_, name) != 0) return false;
-    ::close(tree);
-  }
+  const HostFacts& host = plan_.host;
   // A bind of an object that is read-only where it comes from is read-only here: one call a name.
   auto cover = [](const std::string& with, const char* name) {
     char target[64];
     std::snprintf(target, sizeof target, "proc/%s", name);
     return ::mount(with.c_str(), target, nullptr, MS_BIND, nullptr) == 0;
   };
-  for (const char* name : host.proc_masks())
-    if (!cover("mask/nothing", name)) return false;
-  for (const char* name : host.proc_dir_masks())
-    if (!cover("mask/empty", name)) return false;
+  for (const auto& name : host.proc_masks)
+    if (!cover("mask/nothing", name.c_str())) return false;
+  for (const auto& name : host.proc_dir_masks)
+    if (!cover("mask/empty", name.c_str())) return false;
   for (const char* name : kStaticProcFiles)
     if (!cover(plan_.shape + "/proc/" + name, name)) return false;
   return true;
@@ -335,4 +330,4 @@ bool Mounts::scratch() {
          attach(sources_[workspace], "workspace") && attach(sources_[home], "home/user");
 }
 
-}  // namespace osb::launch
+}  // namespace osb::enter

@@ -1,4 +1,4 @@
-#include "launch/privileges.h"
+#include "enter/privileges.h"
 
 #include <fcntl.h>
 #include <grp.h>
@@ -17,10 +17,12 @@
 
 #include "sys/raw.h"
 
-namespace osb::launch {
+namespace osb::enter {
 namespace {
 
 namespace raw = sys::raw;
+
+constexpr int kStartedFd = kOomCounterFd + 1;
 
 constexpr std::uint64_t bit(int capability) { return 1ull << capability; }
 
@@ -71,8 +73,8 @@ bool limit(int resource, rlim_t soft, rlim_t hard) {
 }  // namespace
 
 bool Privileges::join_cgroups() {
-  for (const auto& tasks : plan_.cgroup->tasks)
-    if (::write(tasks.get(), "0", 1) != 1) return false;
+  for (int tasks : plan_.cgroup_tasks)
+    if (::write(tasks, "0", 1) != 1) return false;
   return true;
 }
 
@@ -87,8 +89,7 @@ bool Privileges::new_keyring() {
   return errno == ENOSYS;  // a kernel without keyrings has none to share
 }
 
-// The lower bound comes when descriptors are in their places: until then we have copies of the launcher's, one for every sandbox
-// that lives, and what is opened gets a number behind them.
+// The lower bound comes when descriptors are in their places.
 constexpr rlim_t kUsualFiles = 1024, kMostFiles = 16384;
 
 bool Privileges::set_rlimits() {
@@ -102,7 +103,7 @@ bool Privileges::set_rlimits() {
 }
 
 bool Privileges::make_landlock_rules() {
-  int abi = plan_.host->landlock_abi();
+  int abi = plan_.host.landlock_abi;
   raw::LandlockRuleset ruleset;
   ruleset.handled_fs = handled_rights(abi);
   if (abi >= 6) ruleset.scoped = kScopeAbstractUnix | kScopeSignal;
@@ -131,18 +132,15 @@ bool Privileges::become_agent() {
 bool Privileges::drop_capabilities() {
   bool root_mode = plan_.policy.user == UserMode::root;
   std::uint64_t keep = kAgentCapabilities | (root_mode ? kRootModeExtra : 0);
-  for (int capability = 0; capability <= plan_.host->last_capability(); ++capability)
+  for (int capability = 0; capability <= plan_.host.last_capability; ++capability)
     if (!(keep & bit(capability)) && ::prctl(PR_CAPBSET_DROP, capability, 0, 0, 0) != 0) return false;
   __user_cap_header_struct header{_LINUX_CAPABILITY_VERSION_3, 0};
   __user_cap_data_struct data[2] = {};
   for (int half = 0; half < 2; ++half) {
     auto word = static_cast<std::uint32_t>(keep >> (32 * half));
-    data[half] = {word, word, word};
+    data[half] = {word, word, 0};
   }
   if (::syscall(SYS_capset, &header, data) != 0) return false;
-  // Ambient carries them through the exec of a file without capabilities; execd clears both sets as its first act.
-  for (int capability = 0; capability <= plan_.host->last_capability(); ++capability)
-    if ((keep & bit(capability)) && ::prctl(PR_CAP_AMBIENT, PR_CAP_AMBIENT_RAISE, capability, 0, 0) != 0) return false;
   unsigned long bits = SECBIT_NO_CAP_AMBIENT_RAISE | SECBIT_NO_CAP_AMBIENT_RAISE_LOCKED | SECBIT_KEEP_CAPS_LOCKED;
   if (!root_mode) bits |= SECBIT_NOROOT | SECBIT_NOROOT_LOCKED | SECBIT_NO_SETUID_FIXUP | SECBIT_NO_SETUID_FIXUP_LOCKED;
   return ::prctl(PR_SET_SECUREBITS, bits, 0, 0, 0) == 0;
@@ -154,29 +152,25 @@ bool Privileges::arrange_descriptors() {
   // Numbers first move out of the way, so that no dup2 overwrites a descriptor that is still needed.
   constexpr int kHigh = 200;
   auto high = [](int fd) { return ::fcntl(fd, F_DUPFD_CLOEXEC, kHigh); };
-  int null = high(plan_.host->dev_null().get());
+  int null = high(plan_.host.dev_null);
   int listener = high(plan_.listener);
   int setup = high(plan_.setup);
   int report = high(plan_.report);
-  int oom = high(plan_.cgroup->oom_counter.get());
-  execd_ = high(plan_.host->execd().get());
-  if (null < 0 || listener < 0 || setup < 0 || report < 0 || oom < 0 || execd_ < 0) return false;
+  int oom = high(plan_.oom_counter);
+  int started = plan_.started < 0 ? null : high(plan_.started);
+  if (null < 0 || listener < 0 || setup < 0 || report < 0 || oom < 0 || started < 0) return false;
   bool placed = ::dup2(null, 0) == 0 && ::dup2(null, 1) == 1 && ::dup2(null, 2) == 2 && ::dup2(listener, kListenerFd) == kListenerFd &&
                 ::dup2(setup, kSetupFd) == kSetupFd && ::dup2(report, kReportFd) == kReportFd &&
-                ::dup2(oom, kOomCounterFd) == kOomCounterFd;
-  return placed && raw::close_range(kOomCounterFd + 1, ~0u, CLOSE_RANGE_CLOEXEC) == 0 && limit(RLIMIT_NOFILE, kUsualFiles, kMostFiles);
+                ::dup2(oom, kOomCounterFd) == kOomCounterFd && ::dup2(started, kStartedFd) == kStartedFd;
+  return placed && raw::close_range(kStartedFd + 1, ~0u, 0) == 0 && limit(RLIMIT_NOFILE, kUsualFiles, kMostFiles);
 }
 
 bool Privileges::load_seccomp() {
-  return ::syscall(SYS_seccomp, SECCOMP_SET_MODE_FILTER, 0, &plan_.host->filter(plan_.policy.syscalls)) == 0;
+  sock_fprog program{static_cast<unsigned short>(plan_.filter.size()), const_cast<sock_filter*>(plan_.filter.data())};
+  return ::syscall(SYS_seccomp, SECCOMP_SET_MODE_FILTER, 0, &program) == 0;
 }
 
-bool Privileges::become_execd() {
-  char name[] = "execd";
-  char mode[] = "--native";
-  char* argv[] = {name, mode, nullptr};
-  char* envp[] = {nullptr};
-  return ::syscall(SYS_execveat, execd_, "", argv, envp, AT_EMPTY_PATH) == 0;
-}
+// Whoever holds the other end learns that this process is a sandbox from now on.
+bool Privileges::tell_started() { return ::close(kStartedFd) == 0; }
 
-}  // namespace osb::launch
+}  // namespace osb::enter

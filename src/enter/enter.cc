@@ -1,4 +1,4 @@
-#include "launch/enter.h"
+#include "enter/enter.h"
 
 #include <sys/prctl.h>
 #include <unistd.h>
@@ -6,10 +6,10 @@
 #include <cerrno>
 #include <csignal>
 
-#include "launch/mounts.h"
-#include "launch/privileges.h"
+#include "enter/mounts.h"
+#include "enter/privileges.h"
 
-namespace osb::launch {
+namespace osb::enter {
 namespace {
 
 using wire::Step;
@@ -79,8 +79,7 @@ void enter(const EnterPlan& plan) {
   steps.must(Step::descriptors, [&] { return privileges.arrange_descriptors(); });
   steps.report_on(kReportFd);
   steps.must(Step::seccomp, [&] { return privileges.load_seccomp(); });  // last: it filters everything after it
-  steps.must(Step::exec, [&] { return privileges.become_execd(); });
-  ::_exit(125);
+  steps.must(Step::exec, [&] { return privileges.tell_started(); });     // what follows is execd
 }
 
-}  // namespace osb::launch
+}  // namespace osb::enter

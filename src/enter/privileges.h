@@ -1,15 +1,9 @@
 // Who the new process is and what it may ask of the kernel: groups, ids, capabilities, Landlock, seccomp, descriptors.
 // Each function is one step of enter(): true, or false with errno.
 #pragma once
-#include "launch/enter.h"
+#include "enter/enter.h"
 
-namespace osb::launch {
-
-// The descriptors execd starts with, by number; 0, 1 and 2 are /dev/null and nothing else is open.
-inline constexpr int kListenerFd = 3;
-inline constexpr int kSetupFd = 4;
-inline constexpr int kReportFd = 5;
-inline constexpr int kOomCounterFd = 6;
+namespace osb::enter {
 
 class Privileges {
  public:
@@ -27,12 +21,11 @@ class Privileges {
   bool enter_landlock();
   bool arrange_descriptors();
   bool load_seccomp();
-  bool become_execd();
+  bool tell_started();
 
  private:
   const EnterPlan& plan_;
   int landlock_ = -1;
-  int execd_ = -1;
 };
 
-}  // namespace osb::launch
+}  // namespace osb::enter

@@ -3,9 +3,9 @@
 //
 // Each function is one step of enter(): true, or false with errno. Safe after clone in the single-threaded launcher.
 #pragma once
-#include "launch/enter.h"
+#include "enter/plan.h"
 
-namespace osb::launch {
+namespace osb::enter {
 
 class Mounts {
  public:
@@ -64,4 +64,4 @@ class Mounts {
   int sources_[source_count] = {};
 };
 
-}  // namespace osb::launch
+}  // namespace osb::enter

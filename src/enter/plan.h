@@ -1,14 +1,18 @@
-// The way into a sandbox: what the new process does between clone3 and execd, as one ordered list of steps.
+// What becomes of a new process before it is a sandbox, decided by the launcher as one value. enter() only carries it out.
+//
+// The value travels as one message with descriptors (plan_message.h): the process that carries it out is not the launcher's copy.
 #pragma once
+#include <linux/filter.h>
+
 #include <cstdint>
 #include <string>
 #include <vector>
 
-#include "launch/cgroups.h"
-#include "launch/host.h"
 #include "model/launch_wire.h"
+#include "model/limits.h"
+#include "model/policy.h"
 
-namespace osb::launch {
+namespace osb::enter {
 
 inline constexpr std::size_t kMaxVolumes = 16;
 
@@ -21,9 +25,25 @@ struct PlannedVolume {
   bool read_only = false;
 };
 
-// Everything is decided here, before the process exists; enter() only carries it out.
+// A directory of the host that the `host` image shows, e.g. /usr at "usr".
+struct HostDirectory {
+  std::string path;
+  std::string name;
+};
+
+// What is the same for every sandbox of a launcher.
+struct HostFacts {
+  std::string work_dir;
+  std::string scaffold_path;
+  std::vector<HostDirectory> directories;
+  std::vector<std::string> proc_masks, proc_dir_masks;
+  int landlock_abi = 0;
+  int last_capability = 0;
+  int dev_null = -1;
+};
+
 struct EnterPlan {
-  const Host* host = nullptr;
+  HostFacts host;
   Policy policy;
   Limits limits;
   std::uint32_t first_id = 0;            // host id of inner id 0
@@ -33,14 +53,18 @@ struct EnterPlan {
   std::size_t snapshot_layers = 0;       // so many of them, from the top, are snapshots
   bool host_view = false;
   std::vector<PlannedVolume> volumes;
-  int disk_socket = -1;  // a disk-backed writable layer comes from here; -1 = it is made of memory
-  std::string shape;     // relative to the work directory
-  const Group* cgroup = nullptr;
+  std::string shape;                // relative to the work directory
+  std::vector<sock_filter> filter;  // of the policy's profile
+  int disk_socket = -1;             // a disk-backed writable layer comes from here; -1 = it is made of memory
+  int cgroup = -1;                  // the v2 group, to be cloned into
+  std::vector<int> cgroup_tasks;    // v1
+  int oom_counter = -1;
   int user_namespace = -1;
   int network_namespace = -1;
   int listener = -1;
   int setup = -1;
   int report = -1;
+  int started = -1;                       // closed when the last wall stands; -1 = nobody asks
   wire::Step fail_at = wire::Step::none;  // fault injection: this step fails with ECANCELED
   wire::Step die_at = wire::Step::none;   // fault injection: the process kills itself before this step
 };
@@ -49,7 +73,4 @@ struct EnterPlan {
 inline constexpr std::uint32_t kPayloadId = 1000;
 inline constexpr std::uint32_t kAgentId = 65533;
 
-// Never returns: becomes execd, or reports the failed step on plan.report and exits with 125.
-[[noreturn]] void enter(const EnterPlan& plan);
-
-}  // namespace osb::launch
+}  // namespace osb::enter

@@ -1,0 +1,16 @@
+// The way into a sandbox: what the new process does between clone3 and execd, as one ordered list of steps.
+#pragma once
+#include "enter/plan.h"
+
+namespace osb::enter {
+
+// The descriptors execd starts with, by number; 0, 1 and 2 are /dev/null and nothing else is open.
+inline constexpr int kListenerFd = 3;
+inline constexpr int kSetupFd = 4;
+inline constexpr int kReportFd = 5;
+inline constexpr int kOomCounterFd = 6;
+
+// Returns inside the sandbox, with all of its walls around the caller; or reports the failed step on plan.report and exits with 125.
+void enter(const EnterPlan& plan);
+
+}  // namespace osb::enter

@@ -1,0 +1,64 @@
+#include "execd/stem.h"
+
+#include <errno.h>
+#include <linux/sched.h>
+#include <sched.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "enter/enter.h"
+#include "enter/plan_message.h"
+#include "execd/daemon.h"
+#include "sys/descriptor_message.h"
+#include "sys/raw.h"
+
+namespace osb::execd {
+namespace {
+
+struct Request {
+  char bytes[enter::kMaxPlanBytes];
+  ssize_t size = 0;
+  int descriptors[sys::kMostDescriptors];
+  std::size_t count = 0;
+};
+
+// Its own frame: whatever it leaves on the stack is the new process's own.
+[[noreturn]] void become_sandbox(const Request& request) {
+  auto plan = enter::read_plan({request.bytes, static_cast<std::size_t>(request.size)}, request.descriptors, request.count);
+  if (!plan) ::_exit(125);
+  enter::enter(*plan);
+  auto start = adopt_native();
+  if (start) run_daemon(*std::move(start));
+  ::_exit(125);
+}
+
+// In its group and in its own pid, mount, ipc and uts namespaces from its first instruction. Its parent is the launcher, who
+// hears of its end; the stem knows it no more.
+int divide(const Request& request) {
+  if (request.count == 0) return -EPROTO;
+  clone_args args{};
+  args.flags = CLONE_NEWPID | CLONE_NEWNS | CLONE_NEWIPC | CLONE_NEWUTS | CLONE_PARENT | CLONE_INTO_CGROUP;
+  args.cgroup = static_cast<std::uint64_t>(request.descriptors[0]);
+  int child = sys::raw::clone3(args);
+  return child < 0 ? -errno : child;
+}
+
+}  // namespace
+
+void run_stem(int socket) {
+  static Request request;
+  for (;;) {
+    request.size = sys::receive_with_descriptors(socket, request.bytes, sizeof request.bytes, request.descriptors, request.count);
+    if (request.size == 0) ::_exit(0);
+    int answer = request.size < 0 ? -errno : divide(request);
+    if (answer == 0) {
+      ::close(socket);
+      become_sandbox(request);
+    }
+    for (std::size_t i = 0; i < request.count; ++i) ::close(request.descriptors[i]);
+    if (request.size > 0) ::explicit_bzero(request.bytes, static_cast<std::size_t>(request.size));
+    if (::write(socket, &answer, sizeof answer) != sizeof answer) ::_exit(0);
+  }
+}
+
+}  // namespace osb::execd
