@@ -5,8 +5,7 @@
 namespace osb::proxy {
 namespace {
 
-// Well below the time after which execd closes an idle connection itself: a request is never written into a closing one.
-constexpr std::int64_t kMaxIdleNanos = 30'000'000'000;
+constexpr std::int64_t kMaxIdleNanos = std::chrono::nanoseconds(IdleConnections::kMaxIdle).count();
 constexpr std::size_t kMaxKept = 4096;
 
 }  // namespace
@@ -21,17 +20,15 @@ std::unique_ptr<http::ClientConnection> IdleConnections::take(const SandboxId& i
 }
 
 void IdleConnections::keep(const SandboxId& id, std::unique_ptr<http::ClientConnection> connection) {
-  auto now = boot_now_nanos();
-  if (now - swept_nanos_ > kMaxIdleNanos) drop_old(now);
   if (kept_.size() >= kMaxKept) return;
-  kept_.insert_or_assign(id.text(), Kept{std::move(connection), now});
+  kept_.insert_or_assign(id.text(), Kept{std::move(connection), boot_now_nanos()});
 }
 
 void IdleConnections::forget(const SandboxId& id) { kept_.erase(id.text()); }
 
-void IdleConnections::drop_old(std::int64_t now_nanos) {
-  std::erase_if(kept_, [&](const auto& entry) { return now_nanos - entry.second.since_nanos > kMaxIdleNanos; });
-  swept_nanos_ = now_nanos;
+void IdleConnections::drop_old() {
+  auto now = boot_now_nanos();
+  std::erase_if(kept_, [&](const auto& entry) { return now - entry.second.since_nanos >= kMaxIdleNanos; });
 }
 
 }  // namespace osb::proxy

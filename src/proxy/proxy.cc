@@ -1,6 +1,7 @@
 #include "proxy/proxy.h"
 
 #include <chrono>
+#include <utility>
 
 #include "base/clock.h"
 #include "base/log.h"
@@ -186,8 +187,24 @@ Task<Result<int>> Proxy::exchange_with_execd(Visit& visit, http::ClientRequest o
     CO_TRY(connection, co_await http::connect(lifecycle_.runtime().execd(id), kConnectDeadline));
     status = co_await forward(*connection, std::move(again), visit.responder, visit.options(watch));
   }
-  if (status && *status != 101 && connection->reusable()) idle_.keep(id, std::move(connection));
+  if (status && *status != 101 && connection->reusable()) keep_idle(id, std::move(connection));
   co_return status;
+}
+
+void Proxy::keep_idle(const SandboxId& id, std::unique_ptr<http::ClientConnection> connection) {
+  idle_.keep(id, std::move(connection));
+  if (!std::exchange(sweeping_, true)) tasks_.spawn("sweep idle connections", sweep_idle());
+}
+
+// Ends with the last connection: nothing ticks while sandboxes are idle.
+Task<void> Proxy::sweep_idle() {
+  while (idle_.size() > 0) {
+    co_await sleep_for(IdleConnections::kMaxIdle);
+    auto state = co_await asio::this_coro::cancellation_state;
+    if (state.cancelled() != asio::cancellation_type::none) co_return;
+    idle_.drop_old();
+  }
+  sweeping_ = false;
 }
 
 Task<Result<>> Proxy::visit_port(Visit& visit) {

@@ -48,6 +48,8 @@ class Proxy {
   Task<Result<int>> exchange_with_execd(Visit& visit, http::ClientRequest outgoing, Watch* watch);
   Result<> require_running(const Sandbox& sandbox) const;
   void note_access(const Sandbox& sandbox, const Caller& caller);
+  void keep_idle(const SandboxId& id, std::unique_ptr<http::ClientConnection> connection);
+  Task<void> sweep_idle();
   Task<void> renew(SandboxId id, WallTime until, Caller caller);
 
   lifecycle::Service& lifecycle_;
@@ -55,6 +57,7 @@ class Proxy {
   Tokens tokens_;
   CommandRoutes commands_;
   IdleConnections idle_;
+  bool sweeping_ = false;
   std::map<std::string, std::int64_t, std::less<>> renewed_nanos_;
   TaskGroup tasks_;
 };
