@@ -14,17 +14,16 @@ def meet(daemon, sandbox, token, number):
     return daemon.exec(sandbox, MEET, token=token, envs={"N": str(number)}).stdout
 
 
-def test_commands_of_one_sandbox_run_side_by_side(daemon):
-    sandbox = daemon.create()
+def test_commands_of_one_sandbox_run_side_by_side(daemon, sandbox):
     token = daemon.token(sandbox)
     with ThreadPoolExecutor(MANY) as pool:
         said = list(pool.map(lambda number: meet(daemon, sandbox, token, number), range(MANY)))
     assert said == [[str(MANY)]] * MANY
 
 
-def test_commands_of_different_sandboxes_run_side_by_side(daemon):
+def test_commands_of_different_sandboxes_run_side_by_side(daemon, sandbox):
     """The first is held until every other has answered."""
-    sandboxes = [daemon.create() for _ in range(4)]
+    sandboxes = [sandbox] + [daemon.create() for _ in range(3)]
     tokens = [daemon.token(sandbox) for sandbox in sandboxes]
     with ThreadPoolExecutor(1) as pool:
         held = pool.submit(daemon.exec, sandboxes[0], "while [ ! -e /tmp/go ]; do sleep 0.02; done; echo gone", token=tokens[0])
@@ -32,10 +31,11 @@ def test_commands_of_different_sandboxes_run_side_by_side(daemon):
         assert not held.done()
         daemon.output(sandboxes[0], "touch /tmp/go", token=tokens[0])
         assert held.result().stdout == ["gone"]
+    for other in sandboxes[1:]:
+        daemon.delete(other)
 
 
-def test_a_command_that_never_stops_talking_holds_nobody_up(daemon):
-    sandbox = daemon.create()
+def test_a_command_that_never_stops_talking_holds_nobody_up(daemon, sandbox):
     token = daemon.token(sandbox)
     door = f"/sandboxes/{sandbox}/proxy/{EXECD_PORT}/command"
     loud = daemon.connection()
