@@ -38,12 +38,12 @@ void take_down_groups(const std::string& name) {
     if (fs::path group = root + name; fs::exists(group / "cgroup.kill", ignored)) std::ofstream(group / "cgroup.kill") << "1";
   ::usleep(200'000);
   std::vector<fs::path> groups;
-  for (const auto& hierarchy : fs::directory_iterator("/sys/fs/cgroup", ignored)) {
-    fs::path top = hierarchy.path().filename() == name ? hierarchy.path() : hierarchy.path() / name;
+  for (const auto& hierarchy : names_in("/sys/fs/cgroup")) {
+    fs::path at = "/sys/fs/cgroup/" + hierarchy, top = hierarchy == name ? at : at / name;
     if (!fs::is_directory(top, ignored)) continue;
     groups.push_back(top);
-    for (const auto& entry : fs::recursive_directory_iterator(top, ignored))
-      if (entry.is_directory(ignored)) groups.push_back(entry.path());
+    for (const auto& entry : names_in(top))
+      if (fs::is_directory(top / entry, ignored)) groups.push_back(top / entry);
   }
   for (const auto& group : groups | std::views::reverse) ::rmdir(group.c_str());
 }

@@ -24,10 +24,9 @@ double field_kib(const std::string& text, const std::string& name) {
 // Nanoseconds on a processor and voluntary switches, over all threads: ticks are too coarse for something that is idle.
 void add_threads(const std::string& base, ProcessLook& look) {
   double nanos = 0;
-  std::error_code ignored;
-  for (const auto& task : fs::directory_iterator(base + "/task", ignored)) {
-    nanos += std::strtod(read_file(task.path() / "schedstat").c_str(), nullptr);
-    std::string status = read_file(task.path() / "status");
+  for (const auto& task : names_in(base + "/task")) {
+    nanos += std::strtod(read_file(base + "/task/" + task + "/schedstat").c_str(), nullptr);
+    std::string status = read_file(base + "/task/" + task + "/status");
     look.switches += static_cast<long>(field_kib(status, "voluntary_ctxt_switches"));
   }
   if (nanos > 0) look.cpu_seconds = nanos / 1e9;
@@ -77,10 +76,8 @@ bool is_busy() {
 }
 
 std::vector<std::string> process_ids() {
-  std::vector<std::string> out;
-  std::error_code ignored;
-  for (const auto& entry : fs::directory_iterator("/proc", ignored))
-    if (std::string name = entry.path().filename(); name[0] >= '1' && name[0] <= '9') out.push_back(std::move(name));
+  auto out = names_in("/proc");
+  std::erase_if(out, [](const std::string& name) { return name[0] < '1' || name[0] > '9'; });
   return out;
 }
 

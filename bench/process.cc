@@ -1,5 +1,6 @@
 #include "process.h"
 
+#include <dirent.h>
 #include <fcntl.h>
 #include <signal.h>
 #include <spawn.h>
@@ -34,8 +35,21 @@ double micros_since(Clock::time_point start) { return std::chrono::duration<doub
 double seconds_since(Clock::time_point start) { return micros_since(start) / 1e6; }
 
 std::string read_file(const fs::path& path) {
-  std::ifstream in(path);
-  return {std::istreambuf_iterator<char>(in), {}};
+  std::string out;
+  int fd = ::open(path.c_str(), O_RDONLY | O_CLOEXEC);
+  char chunk[16384];
+  for (ssize_t n; fd >= 0 && (n = ::read(fd, chunk, sizeof chunk)) > 0;) out.append(chunk, static_cast<std::size_t>(n));
+  if (fd >= 0) ::close(fd);
+  return out;
+}
+
+std::vector<std::string> names_in(const fs::path& folder) {
+  std::vector<std::string> out;
+  DIR* open = ::opendir(folder.c_str());
+  while (dirent* entry = open ? ::readdir(open) : nullptr)
+    if (std::string name = entry->d_name; name != "." && name != "..") out.push_back(std::move(name));
+  if (open) ::closedir(open);
+  return out;
 }
 
 void write_file(const fs::path& path, const std::string& text) {

@@ -17,7 +17,9 @@ using Words = std::vector<std::string>;
 double micros_since(Clock::time_point start);
 double seconds_since(Clock::time_point start);
 
+// What can be read, and what is there: processes and groups come and go while they are looked at, which is no error.
 std::string read_file(const fs::path& path);
+std::vector<std::string> names_in(const fs::path& folder);
 void write_file(const fs::path& path, const std::string& text);
 std::string first_line(const std::string& text);
 

@@ -15,11 +15,11 @@ std::size_t groups_of(const std::string& instance) {
   std::error_code ignored;
   std::string name = "opensandbox-" + instance;
   std::vector<fs::path> places = {"/sys/fs/cgroup/" + name};
-  for (const auto& hierarchy : fs::directory_iterator("/sys/fs/cgroup", ignored))
-    if (!hierarchy.is_symlink(ignored)) places.push_back(hierarchy.path() / name);
+  for (const auto& hierarchy : names_in("/sys/fs/cgroup"))
+    if (fs::path place = "/sys/fs/cgroup/" + hierarchy; !fs::is_symlink(place, ignored)) places.push_back(place / name);
   for (const auto& place : places) {
     count += fs::is_directory(place, ignored);
-    for (const auto& entry : fs::directory_iterator(place, ignored)) count += entry.is_directory(ignored);
+    for (const auto& entry : names_in(place)) count += fs::is_directory(place / entry, ignored);
   }
   return count;
 }
@@ -42,6 +42,16 @@ std::vector<pid_t> descendants(pid_t root) {
     }
   }
   return out;
+}
+
+std::size_t sockets_in(const fs::path& folder) {
+  std::size_t count = 0;
+  std::error_code ignored;
+  for (const auto& name : names_in(folder)) {
+    auto type = fs::symlink_status(folder / name, ignored).type();
+    count += type == fs::file_type::socket ? 1 : type == fs::file_type::directory ? sockets_in(folder / name) : 0;
+  }
+  return count;
 }
 
 std::string link_text(const std::string& path) {
@@ -74,10 +84,8 @@ Traces traces_of(const Daemon& daemon) {
   for (pid_t pid : out.children) spaces.insert(link_text("/proc/" + std::to_string(pid) + "/ns/net"));
   out.namespaces = spaces.size();
   out.groups = groups_of(daemon.instance());
-  for (const auto& entry : fs::recursive_directory_iterator(fs::path(daemon.socket()).parent_path(), ignored))
-    out.sockets += entry.is_socket(ignored);
-  for (const auto& entry : fs::directory_iterator("/sys/block", ignored))
-    out.loops += fs::exists(entry.path() / "loop/backing_file", ignored);
+  out.sockets = sockets_in(fs::path(daemon.socket()).parent_path());
+  for (const auto& name : names_in("/sys/block")) out.loops += fs::exists("/sys/block/" + name + "/loop/backing_file", ignored);
   return out;
 }
 
