@@ -10,6 +10,7 @@
 #include <csignal>
 #include <cstring>
 
+#include "base/clock.h"
 #include "base/id.h"
 #include "base/log.h"
 #include "base/text.h"
@@ -89,6 +90,7 @@ void Launcher::create(const Pending& to, const wire::CreateRequest& request, Fd 
   // Root of its own namespaces, or with every harmless system call, a sandbox could leave marks that nobody counts.
   sandbox.spoils = request.policy.user == UserMode::root || request.policy.syscalls == SyscallProfile::permissive;
   ++creates_;
+  last_create_ = static_cast<std::uint64_t>(boot_now_nanos());
   std::vector<StagedVolume> none;
   auto begun = begin_create(sandbox, request, setup, volumes.empty() ? none : volumes.mapped());
   if (begun) return;

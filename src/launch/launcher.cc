@@ -20,6 +20,7 @@ namespace osb::launch {
 namespace {
 
 constexpr std::size_t kMaxClients = 16;
+constexpr std::uint64_t kCalm = 20'000'000;  // nanoseconds
 
 std::optional<std::string> id_of(const wire::Key& key) {
   std::string_view text(key.text, ::strnlen(key.text, sizeof key.text));
@@ -118,10 +119,9 @@ Result<> Launcher::run() {
   while (!finished()) {
     if (options_.private_instance && had_client_ && clients_.empty()) destroy_all(wire::Cause::destroyed);
     epoll_event events[64];
-    // The pool fills while nothing waits for us: first a look without waiting, then one part, then another look.
+    // The reserve fills while nothing waits for us: first a look without waiting, then one part, then another look.
     int n = ::epoll_wait(epoll_.get(), events, 64, 0);
-    if (n == 0) stem_.freshen();
-    if (n == 0 && !berths_.refill_one()) n = ::epoll_wait(epoll_.get(), events, 64, -1);
+    if (n == 0) n = prepare_or_wait(events, 64);
     if (n < 0 && errno != EINTR) return Error::from_errno("epoll_wait", errno);
     for (int i = 0; i < n; ++i) {
       auto found = watches_.find(events[i].data.fd);
@@ -132,6 +132,17 @@ Result<> Launcher::run() {
   }
   leave_nothing();
   return Ok{};
+}
+
+// A part takes as long as half a create. Who has just got a sandbox is about to use it, and most sandboxes leave their berth as they found
+// it: unless the reserve runs low, nothing is made until a little after the last create.
+int Launcher::prepare_or_wait(epoll_event* events, int most) {
+  auto rested = static_cast<std::uint64_t>(boot_now_nanos()) - last_create_;
+  bool calm = rested > kCalm;
+  if (calm) stem_.freshen();
+  if ((calm || berths_.runs_low()) && berths_.refill_one()) return 0;
+  bool later = !calm && berths_.wants_more();
+  return ::epoll_wait(epoll_.get(), events, most, later ? static_cast<int>(kCalm / 1'000'000) : -1);
 }
 
 void Launcher::on_ready(int fd, const Watch& watch) {

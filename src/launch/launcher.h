@@ -3,6 +3,8 @@
 // Requests come from clients on the seqpacket socket (model/launch_wire.h). Nothing here waits: a create goes on in the
 // new process while the loop serves others, a kill is answered when it is issued and finished when pid 1 is reaped.
 #pragma once
+#include <sys/epoll.h>
+
 #include <cstdint>
 #include <map>
 #include <memory>
@@ -107,6 +109,7 @@ class Launcher {
   Result<> listen();
   Result<> watch(int fd, Watch watch);
   void unwatch(int fd);
+  int prepare_or_wait(epoll_event* events, int most);
   void on_ready(int fd, const Watch& watch);
   void accept_client();
   void read_client(std::uint64_t client);
@@ -212,6 +215,7 @@ class Launcher {
   Berths berths_;
   bool trim_due_ = false;
   std::uint64_t creates_ = 0;
+  std::uint64_t last_create_ = 0;
   std::uint64_t creates_at_trim_ = 0;
   std::string boot_id_;
   Fd lock_;
