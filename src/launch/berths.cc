@@ -62,8 +62,9 @@ Berths::Return Berths::put_back(Berth& berth) {
   return Return::kept;
 }
 
-// A part that cannot be made now is made, or reported, by the create that needs it.
-bool Berths::refill_one() { return ready_.size() < keep_ && make_next_part(); }
+// A part that cannot be made now is made, or reported, by the create that needs it. What is begun is completed, so that the
+// reserve is whole berths.
+bool Berths::refill_one() { return (growing_ || ready_.size() < keep_) && make_next_part(); }
 
 bool Berths::make_next_part() {
   if (!growing_) {

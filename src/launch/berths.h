@@ -46,7 +46,7 @@ class Berths {
 
   // Makes at most one missing part; false when there is nothing to do. Called while the launcher has nothing else to do.
   bool refill_one();
-  bool wants_more() const { return ready_.size() < keep_; }
+  bool wants_more() const { return growing_ || ready_.size() < keep_; }
   bool runs_low() const { return ready_.size() < keep_ / 4; }
   // What a busy hour left beyond what is kept is taken apart one by one.
   bool more_than_kept() const { return ready_.size() > keep_; }

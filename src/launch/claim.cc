@@ -34,6 +34,7 @@ void Launcher::claim(const Pending& to, const wire::ClaimRequest& request, Fd se
     sandbox->failed = wire::Step::entrypoint;
     sandbox->failed_errno = handed.error().sys();
     sandbox->failed_detail = handed.error().what();
+    if (request.answer_at_once) answer_create(*sandbox);  // whoever claimed it does not wait for that: its end is told to all
     return kill(*sandbox, wire::Cause::destroyed);
   }
   if (request.answer_at_once) return answer_create(*sandbox);

@@ -140,7 +140,10 @@ int Launcher::prepare_or_wait(epoll_event* events, int most) {
   auto rested = static_cast<std::uint64_t>(boot_now_nanos()) - last_create_;
   bool calm = rested > kCalm;
   if (calm) stem_.freshen();
-  if ((calm || berths_.runs_low()) && berths_.refill_one()) return 0;
+  if ((calm || berths_.runs_low()) && berths_.refill_one()) {
+    trim_reserve_later();
+    return 0;
+  }
   bool later = !calm && berths_.wants_more();
   return ::epoll_wait(epoll_.get(), events, most, later ? static_cast<int>(kCalm / 1'000'000) : -1);
 }

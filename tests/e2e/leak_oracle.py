@@ -38,10 +38,18 @@ def cgroup_dirs(instance):
 
 def groups_in_use(instance):
     """Without the empty berths that a living launcher holds in reserve. There are few of them once it is idle."""
-    every = cgroup_dirs(instance)
-    reserve = {folder for folder in every if re.fullmatch(r"berth-\d+", os.path.basename(folder)) and not processes_in(folder)}
-    assert len({os.path.basename(folder) for folder in reserve}) <= MOST_RESERVE, "the reserve of berths is bounded"
-    return every - reserve
+    empty = reserve(instance)
+    assert len(empty) <= MOST_RESERVE, "the reserve of berths is bounded"
+    return {folder for folder in cgroup_dirs(instance) if os.path.basename(folder) not in empty}
+
+
+def reserve(instance):
+    """Names of berths with no process in any of their groups."""
+    berths = {}
+    for folder in cgroup_dirs(instance):
+        if re.fullmatch(r"berth-\d+", os.path.basename(folder)):
+            berths.setdefault(os.path.basename(folder), []).extend(processes_in(folder))
+    return {name for name, inside in berths.items() if not inside}
 
 
 def processes_in(folder):
@@ -108,7 +116,7 @@ def descriptors(pid):
     with contextlib.suppress(OSError):
         for entry in os.listdir(f"/proc/{pid}/fd"):
             with contextlib.suppress(OSError):
-                kinds[re.sub(r"\[\d+\]|[a-z0-9]{26}|\d{3,}", "*", os.readlink(f"/proc/{pid}/fd/{entry}"))] += 1
+                kinds[re.sub(r"\[\d+\]|[a-z0-9]{26}|(?<=berth-)\d+|\d{3,}", "*", os.readlink(f"/proc/{pid}/fd/{entry}").removesuffix(" (deleted)"))] += 1
     return kinds
 
 
@@ -158,12 +166,25 @@ def drain_spares(daemon, seconds=10):
         time.sleep(0.01)
 
 
+def settle(daemon, seconds=10):
+    """No spare is left, and the launcher's reserve of berths is what it keeps when it is idle."""
+    if daemon.process and daemon.process.poll() is None and daemon.key:
+        drain_spares(daemon)
+    launch = daemon.launcher()
+    if not launch:
+        return
+    words = Path(f"/proc/{launch}/cmdline").read_bytes().split(b"\0")
+    kept = int(words[words.index(b"--pool") + 1]) if b"--pool" in words else 8
+    deadline = time.monotonic() + seconds
+    while len(reserve(daemon.instance)) != kept and time.monotonic() < deadline:
+        time.sleep(0.02)
+
+
 def take(daemon):
     """Everything the instance holds now, but for spares."""
     serve = daemon.process.pid if daemon.process and daemon.process.poll() is None else None
     launch = daemon.launcher()
-    if serve and daemon.key:
-        drain_spares(daemon)
+    settle(daemon)
     ours = [pid for pid in (serve, launch) if pid]
     boxes = sandbox_processes(daemon.instance)
     return {

@@ -6,6 +6,7 @@ import random
 import signal
 import threading
 import time
+from pathlib import Path
 
 import pytest
 
@@ -46,6 +47,7 @@ def test_a_thousand_sandboxes_leave_nothing(fresh_daemon, rounds):
     daemon, connection = fresh_daemon, fresh_daemon.connection()
     for _ in range(WARM_UP):
         assert one_life(daemon, connection)
+    oracle.settle(daemon)
     harness.wait_until(lambda: not oracle.sandbox_processes(daemon.instance), 10, "the warm-up is gone")
     before, told = oracle.take(daemon), doctor_lines(daemon)
     for number in range(rounds(1000, 100)):
@@ -97,14 +99,23 @@ class Worker(threading.Thread):
 
 
 def victims(daemon):
-    """Pids of our processes by kind: serve, launch, execd."""
-    found = {"serve": [daemon.process.pid], "launch": [pid for pid in [daemon.launcher()] if pid], "execd": []}
+    """Pids of our processes by kind: serve, launch, the stem, execd."""
+    launch = daemon.launcher()
+    found = {"serve": [daemon.process.pid], "launch": [launch] if launch else [], "stem": stems(launch), "execd": []}
     for entry in oracle.sandbox_processes(daemon.instance):
         pid = entry.split()[0]
         status = oracle.status_of(pid)
         if status and status.get("NSpid", "").split()[-1:] == ["1"]:
             found["execd"].append(int(pid))
     return found
+
+
+def stems(launch):
+    """The child of the launcher that divides into sandboxes: it has their name and is in none of their groups."""
+    with contextlib.suppress(OSError):
+        children = Path(f"/proc/{launch}/task/{launch}/children").read_text().split()
+        return [int(pid) for pid in children if "--stem" in Path(f"/proc/{pid}/cmdline").read_text() and not oracle.owner_of(pid)]
+    return []
 
 
 def supervise(daemon):
@@ -128,14 +139,15 @@ def test_kill_nine_of_a_random_process_of_ours_leaves_nothing(fresh_daemon, roun
     daemon, dice = fresh_daemon, random.Random(SEED)
     for _ in range(WARM_UP):
         one_life(daemon, None)
+    oracle.settle(daemon)
     harness.wait_until(lambda: not oracle.sandbox_processes(daemon.instance), 10, "the warm-up is gone")
     before, told = oracle.take(daemon), doctor_lines(daemon)
-    killed, successes, lies = {"serve": 0, "launch": 0, "execd": 0}, 0, []
+    killed, successes, lies = {"serve": 0, "launch": 0, "stem": 0, "execd": 0}, 0, []
     for number in range(rounds(200, 12)):
         worker = Worker(daemon, number)
         worker.start()
         time.sleep(dice.uniform(0.0, 0.06))  # the moment of the blow, not a synchronisation
-        kind = dice.choice(["serve", "launch", "execd"])
+        kind = dice.choice(["serve", "launch", "stem", "execd"])
         pids = victims(daemon)[kind]
         if pids:
             with contextlib.suppress(ProcessLookupError):

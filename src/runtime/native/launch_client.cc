@@ -128,15 +128,22 @@ Task<Result<>> LaunchClient::connect_or_spawn() {
   co_return connected;
 }
 
-Task<Result<LaunchAnswer>> LaunchClient::ask(std::string message, int descriptor, std::chrono::steady_clock::duration deadline) {
-  if (!socket_) co_return Error(Errc::unavailable, "the launcher is being restarted").with_hint("try again in a moment");
+Result<std::uint64_t> LaunchClient::send(std::string message, int descriptor) {
+  if (!socket_) return Error(Errc::unavailable, "the launcher is being restarted").with_hint("try again in a moment");
   std::uint64_t seq = next_seq_++;
   std::memcpy(message.data() + offsetof(wire::Head, seq), &seq, sizeof seq);
-  if (sys::send_with_descriptor(socket_->native_handle(), message.data(), message.size(), descriptor) < 0) {
-    bool full = errno == EAGAIN || errno == EWOULDBLOCK;
-    co_return Error::from_errno(full ? "the launcher is overloaded" : "the launcher is gone", errno,
-                                full ? Errc::exhausted : Errc::unavailable);
-  }
+  if (sys::send_with_descriptor(socket_->native_handle(), message.data(), message.size(), descriptor) >= 0) return seq;
+  bool full = errno == EAGAIN || errno == EWOULDBLOCK;
+  return Error::from_errno(full ? "the launcher is overloaded" : "the launcher is gone", errno, full ? Errc::exhausted : Errc::unavailable);
+}
+
+Result<> LaunchClient::tell(std::string message, int descriptor) {
+  TRY([[maybe_unused]] auto seq, send(std::move(message), descriptor));
+  return Ok{};
+}
+
+Task<Result<LaunchAnswer>> LaunchClient::ask(std::string message, int descriptor, std::chrono::steady_clock::duration deadline) {
+  CO_TRY(auto seq, send(std::move(message), descriptor));
   Waiter waiter(io_.get_executor());
   waiter.done.expires_after(deadline);
   waiters_.emplace(seq, &waiter);

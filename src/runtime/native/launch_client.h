@@ -48,8 +48,11 @@ class LaunchClient {
 
   // `message` begins with a wire::Head; its seq is set here.
   Task<Result<LaunchAnswer>> ask(std::string message, int descriptor, std::chrono::steady_clock::duration deadline);
+  // Sends what needs no answer; one that comes is not looked at. The launcher reads it even if we are killed the next moment.
+  Result<> tell(std::string message, int descriptor);
 
  private:
+  Result<std::uint64_t> send(std::string message, int descriptor);
   struct Waiter {
     explicit Waiter(Executor executor) : done(executor, Timer::time_point::max()) {}
     Timer done;
