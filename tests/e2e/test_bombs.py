@@ -65,7 +65,8 @@ def its_group(daemon, sandbox):
     for line in (daemon.run_dir / "ledger").read_text(errors="replace").splitlines():
         words = line.strip("\0 ").split()
         if words[:1] == [sandbox]:
-            return next(folder for folder in oracle.cgroup_dirs(daemon.instance) if folder.endswith(f"/berth-{words[2]}"))
+            folders = [folder for folder in oracle.cgroup_dirs(daemon.instance) if folder.endswith(f"/berth-{words[2]}")]
+            return folders[0] if folders else "being removed"
     return None
 
 
