@@ -192,7 +192,12 @@ Result<> Launcher::begin_create(Sandbox& sandbox, const wire::CreateRequest& req
   }
 
   CHECK_OK(step(Step::clone));
-  TRY(sandbox.pid, stem_.divide(plan));
+  auto child = stem_.divide(plan);
+  if (!child) {
+    abandon_division(sandbox);
+    return std::move(child).error();
+  }
+  sandbox.pid = *child;
   sandbox.pidfd = Fd(sys::raw::pidfd_open(sandbox.pid));
   if (!sandbox.pidfd) return Error::from_errno("pidfd_open", errno);
   if (sandboxes_.size() > kHeldBerths) berth.let_go();
@@ -201,6 +206,14 @@ Result<> Launcher::begin_create(Sandbox& sandbox, const wire::CreateRequest& req
   if (sandbox.started) CHECK_OK(watch(sandbox.started.get(), {.what = Watched::started, .client = 0, .id = sandbox.id}));
   if (sandbox.deadline != 0) schedule(sandbox.deadline, Chore::deadline, sandbox.id);
   return Ok{};
+}
+
+// Whoever is in the group of a sandbox that has no first process was divided by a stem that did not live to tell.
+void Launcher::abandon_division(Sandbox& sandbox) {
+  for (auto pid : groups_.pids(sandbox.berth.group.name))
+    if (Fd pidfd(sys::raw::pidfd_open(pid)); pidfd) watch_helper(std::move(pidfd));
+  sandbox.spoils = true;
+  (void)groups_.kill(sandbox.berth.group.name);
 }
 
 // The pipe also ends when the process dies on the way; then its report or its pidfd has something to say.

@@ -172,6 +172,7 @@ class Launcher {
   void create(const Pending& to, const wire::CreateRequest& request, Fd setup);
   Result<> begin_create(Sandbox& sandbox, const wire::CreateRequest& request, const Fd& setup, std::vector<StagedVolume>& volumes);
   Result<> record(const Sandbox& sandbox);
+  void abandon_division(Sandbox& sandbox);
   bool take_report(Sandbox& sandbox);
   void on_report(Sandbox& sandbox);
   void on_started(Sandbox& sandbox);

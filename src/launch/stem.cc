@@ -65,25 +65,25 @@ void Stem::freshen() {
   if (auto started = start(); !started) log::error("cannot start the stem", {{"error", started.error().what()}});
 }
 
-Result<std::int32_t> Stem::divide(const enter::EnterPlan& plan) {
+Result<> Stem::send(const enter::PlanMessage& message) {
   if (!socket_) CHECK_OK(start());
-  auto child = ask(plan);
-  if (child || socket_) return child;
-  // It was killed; nothing was divided. A second one in a row is somebody's will.
-  CHECK_OK(start());
-  return ask(plan);
-}
-
-Result<std::int32_t> Stem::ask(const enter::EnterPlan& plan) {
-  auto message = enter::write_plan(plan);
-  if (message.bytes.size() > enter::kMaxPlanBytes) return Error(Errc::too_large, "plan", E2BIG);
   auto sent = sys::send_with_descriptors(socket_.get(), message.bytes.data(), message.bytes.size(), message.descriptors.data(),
                                          message.descriptors.size());
+  if (sent == static_cast<ssize_t>(message.bytes.size())) return Ok{};
+  auto error = Error::from_errno("ask the stem", errno);
+  stop();
+  return error;
+}
+
+Result<std::int32_t> Stem::divide(const enter::EnterPlan& plan) {
+  auto message = enter::write_plan(plan);
+  if (message.bytes.size() > enter::kMaxPlanBytes) return Error(Errc::too_large, "plan", E2BIG);
+  // One that was killed did not get the message; the next one does.
+  if (!send(message)) CHECK_OK(send(message));
   int answer = 0;
-  bool answered = sent == static_cast<ssize_t>(message.bytes.size()) && ::read(socket_.get(), &answer, sizeof answer) == sizeof answer;
-  if (!answered) {
-    auto error = Error::from_errno("divide", errno == 0 ? EPIPE : errno);
-    socket_.reset();
+  if (::read(socket_.get(), &answer, sizeof answer) != sizeof answer) {
+    auto error = Error::from_errno("the stem does not answer", errno == 0 ? EPIPE : errno);
+    stop();  // whatever became of the message, nothing more comes of it
     return error;
   }
   ++divisions_;

@@ -4,7 +4,7 @@
 
 #include "base/fd.h"
 #include "base/result.h"
-#include "enter/plan.h"
+#include "enter/plan_message.h"
 
 namespace osb::launch {
 
@@ -16,7 +16,8 @@ class Stem {
   Stem& operator=(const Stem&) = delete;
   ~Stem() { stop(); }
 
-  // A new child of ours that is on its way into its sandbox; a failure on that way comes through plan.report.
+  // A new child of ours that is on its way into its sandbox; a failure on that way comes through plan.report. After an error there may
+  // be a child all the same, in plan.cgroup: a stem can die between the division and its answer.
   Result<std::int32_t> divide(const enter::EnterPlan& plan);
   // Starts one if none runs, or if the present one has served its time; while nobody waits for us.
   void freshen();
@@ -24,7 +25,7 @@ class Stem {
 
  private:
   Result<> start();
-  Result<std::int32_t> ask(const enter::EnterPlan& plan);
+  Result<> send(const enter::PlanMessage& message);
 
   const Fd& execd_;
   std::int32_t pid_ = 0;

@@ -102,31 +102,40 @@ TEST(CreateSteps, AbsurdLimitsAreRefusedByTheLauncherToo) {
   EXPECT_FALSE(refused([](auto&) {}));  // control
 }
 
-// The stem is a process like any other: it may be killed, and the next create does not notice.
+// The child of the launcher that divides into sandboxes. Their first processes have its name; it is the one outside every berth.
+int stem_of(const LaunchHarness& launcher) {
+  for (const auto& child : split(read_text(cat("/proc/", launcher.pid(), "/task/", launcher.pid(), "/children")), ' ')) {
+    auto pid = parse_int<int>(child);
+    bool stem = pid && read_text(cat("/proc/", child, "/cmdline")).contains("--stem") &&
+                !read_text(cat("/proc/", child, "/cgroup")).contains("/berth-");
+    if (stem) return *pid;
+  }
+  return 0;
+}
+
 TEST(CreateSteps, AStemThatWasKilledIsReplaced) {
   NEED(kernel_test::need_root());
   LaunchHarness launcher;
-  auto stems = [&] {
-    std::vector<int> found;
-    for (const auto& child : split(read_text(cat("/proc/", launcher.pid(), "/task/", launcher.pid(), "/children")), ' '))
-      if (read_text(cat("/proc/", child, "/cmdline")).contains("--stem"))
-        if (auto pid = parse_int<int>(child); pid && !read_text(cat("/proc/", child, "/status")).contains("State:\tZ"))
-          found.push_back(*pid);
-    return found;
-  };
   auto first = random_id_text();
   ASSERT_EQ(launcher.create(launcher.request(first)).failed, Step::none);
-  // The sandbox's first process is the stem's copy, and its name with it: the stem is the one outside every berth.
-  auto outside = [&](int pid) { return !read_text(cat("/proc/", pid, "/cgroup")).contains("/berth-"); };
-  std::vector<int> stem;
-  for (int pid : stems())
-    if (outside(pid)) stem.push_back(pid);
-  ASSERT_EQ(stem.size(), 1u);
-  ::kill(stem[0], SIGKILL);
+  int stem = stem_of(launcher);
+  ASSERT_GT(stem, 0);
+  ::kill(stem, SIGKILL);
   auto second = random_id_text();
   EXPECT_EQ(launcher.create(launcher.request(second)).failed, Step::none);
   EXPECT_THAT(launcher.run(first, "echo first lives"), testing::HasSubstr("first lives"));
   EXPECT_THAT(launcher.run(second, "echo second lives"), testing::HasSubstr("second lives"));
+}
+
+TEST(CreateSteps, AStemThatDoesNotAnswerFailsOneCreateAndIsReplaced) {
+  NEED(kernel_test::need_root());
+  LaunchHarness launcher;
+  auto before = traces_of(launcher.instance());
+  ASSERT_TRUE(eventually([&] { return stem_of(launcher) != 0; }));
+  ::kill(stem_of(launcher), SIGSTOP);
+  EXPECT_EQ(launcher.create(launcher.request(random_id_text())).failed, Step::clone);
+  EXPECT_TRUE(eventually([&] { return traces_of(launcher.instance()) == before; }));
+  EXPECT_EQ(launcher.create(launcher.request(random_id_text())).failed, Step::none);  // control
 }
 
 TEST(CreateSteps, ManyDivisionsRenewTheStem) {
