@@ -102,7 +102,7 @@ void Launcher::remove_strays() {
 // An instance that ends for good takes its groups, ranges and run directory along.
 void Launcher::leave_nothing() {
   listener_.reset();
-  stem_.stop();  // it lives in our groups
+  stems_.clear();  // they live in our groups
   berths_.clear();
   ::unlink((options_.host.run_dir + "/launch.sock").c_str());
   (void)groups_.leave_device_rules();

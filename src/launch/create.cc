@@ -6,6 +6,7 @@
 #include <sys/stat.h>
 #include <sys/un.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <csignal>
 #include <cstring>
@@ -26,6 +27,7 @@ using wire::Step;
 
 // A host may allow us few descriptors, and a thousand sandboxes at once are seldom a thousand that come and go.
 constexpr std::size_t kHeldBerths = 256;
+constexpr std::uint64_t kDivisionDeadline = 5'000'000'000;
 
 // The launcher checks again what serve has checked: serve parses hostile input and is not trusted with the host.
 Result<std::vector<std::string>> layer_paths_of(const wire::CreateRequest& request, const Host& host) {
@@ -192,20 +194,84 @@ Result<> Launcher::begin_create(Sandbox& sandbox, const wire::CreateRequest& req
   }
 
   CHECK_OK(step(Step::clone));
-  auto child = stem_.divide(plan);
-  if (!child) {
-    abandon_division(sandbox);
-    return std::move(child).error();
+  return divide(sandbox, plan);
+}
+
+// The rest follows when the stem has answered; meanwhile the loop serves others.
+Result<> Launcher::divide(Sandbox& sandbox, const enter::EnterPlan& plan) {
+  auto& stem = *std::ranges::min_element(stems_, {}, &Stem::under_way);
+  int before = stem.fd();
+  auto asked = stem.divide(plan, sandbox.id);
+  CHECK_OK(watch_stem(stem, before));
+  CHECK_OK(asked);
+  sandbox.dividing = true;
+  schedule(static_cast<std::uint64_t>(boot_now_nanos()) + kDivisionDeadline, Chore::division, sandbox.id);
+  return Ok{};
+}
+
+// After anything that may have ended a stem or started another, whose descriptor was `before`. A closed one is watched no more.
+Result<> Launcher::watch_stem(Stem& stem, int before) {
+  if (before >= 0 && stem.fd() != before) watches_.erase(before);
+  if (!stem.take_fresh()) return Ok{};
+  return watch(stem.fd(), {.what = Watched::stem, .client = 0, .id = {}});
+}
+
+void Launcher::freshen_stems() {
+  for (auto& stem : stems_) {
+    int before = stem.fd();
+    stem.freshen();
+    if (auto watched = watch_stem(stem, before); !watched) log::error("stem not watched", {{"error", watched.error().what()}});
   }
-  sandbox.pid = *child;
-  sandbox.pidfd = Fd(sys::raw::pidfd_open(sandbox.pid));
+}
+
+void Launcher::hear_stems() {
+  std::vector<Stem::Answer> answers;
+  for (auto& stem : stems_) {
+    int before = stem.fd();
+    while (auto answer = stem.next_answer()) answers.push_back(*std::move(answer));
+    if (stem.has_died()) stem.stop();
+    (void)watch_stem(stem, before);
+  }
+  for (const auto& answer : answers)
+    if (auto* sandbox = find(answer.id)) on_divided(*sandbox, answer);
+}
+
+void Launcher::on_divided(Sandbox& sandbox, const Stem::Answer& answer) {
+  sandbox.dividing = false;
+  if (answer.lost) abandon_division(sandbox);
+  auto taken = answer.child < 0 ? Result<>(Error::from_errno("divide", -answer.child)) : take_child(sandbox, answer.child);
+  bool dying = sandbox.phase == Phase::dying;
+  if (taken && !dying) return;
+  if (!taken) {
+    sandbox.failed_errno = taken.error().sys();
+    sandbox.failed_detail = taken.error().what();
+  }
+  // Killed while it was being divided: what was put off then is done now.
+  if (dying) sandbox.phase = Phase::making;
+  kill(sandbox, dying ? sandbox.cause : wire::Cause::destroyed);
+}
+
+Result<> Launcher::take_child(Sandbox& sandbox, std::int32_t child) {
+  sandbox.pidfd = Fd(sys::raw::pidfd_open(child));
   if (!sandbox.pidfd) return Error::from_errno("pidfd_open", errno);
-  if (sandboxes_.size() > kHeldBerths) berth.let_go();
+  sandbox.pid = child;
+  if (sandboxes_.size() > kHeldBerths) sandbox.berth.let_go();
   CHECK_OK(watch(sandbox.pidfd.get(), {.what = Watched::pid, .client = 0, .id = sandbox.id}));
   CHECK_OK(watch(sandbox.report.get(), {.what = Watched::report, .client = 0, .id = sandbox.id}));
   if (sandbox.started) CHECK_OK(watch(sandbox.started.get(), {.what = Watched::started, .client = 0, .id = sandbox.id}));
   if (sandbox.deadline != 0) schedule(sandbox.deadline, Chore::deadline, sandbox.id);
   return Ok{};
+}
+
+// A stem that is silent for so long is given up, and with it all that it works on.
+void Launcher::check_division(Sandbox& sandbox) {
+  if (!sandbox.dividing) return;
+  for (auto& stem : stems_) {
+    int before = stem.fd();
+    if (stem.works_on(sandbox.id)) stem.stop();
+    (void)watch_stem(stem, before);
+  }
+  hear_stems();
 }
 
 // Whoever is in the group of a sandbox that has no first process was divided by a stem that did not live to tell.

@@ -75,8 +75,9 @@ Result<std::unique_ptr<Launcher>> Launcher::start(const LauncherOptions& options
   std::unique_ptr<Launcher> launcher(new Launcher(options, std::move(host), std::move(groups), std::move(ledger), std::move(ranges)));
   launcher->lock_ = std::move(lock);
   CHECK_OK(launcher->groups_.join_device_rules());
-  launcher->stem_.freshen();
+  for (long i = 0; i < std::clamp(::sysconf(_SC_NPROCESSORS_ONLN) / 4, 1l, 4l); ++i) launcher->stems_.emplace_back(launcher->host_.execd());
   CHECK_OK(launcher->open_loop());
+  launcher->freshen_stems();
   CHECK_OK(launcher->adopt());
   CHECK_OK(launcher->listen());  // last: whoever can connect finds the house in order
   return launcher;
@@ -139,7 +140,7 @@ Result<> Launcher::run() {
 int Launcher::prepare_or_wait(epoll_event* events, int most) {
   auto rested = static_cast<std::uint64_t>(boot_now_nanos()) - last_create_;
   bool calm = rested > kCalm;
-  if (calm) stem_.freshen();
+  if (calm) freshen_stems();
   if ((calm || berths_.runs_low()) && berths_.refill_one()) {
     trim_reserve_later();
     return 0;
@@ -151,6 +152,7 @@ int Launcher::prepare_or_wait(epoll_event* events, int most) {
 void Launcher::on_ready(int fd, const Watch& watch) {
   switch (watch.what) {
     case Watched::listener: return accept_client();
+    case Watched::stem: return hear_stems();
     case Watched::client: return read_client(watch.client);
     case Watched::timer: return run_due_chores();
     case Watched::helper: return reap_helper(fd);
@@ -353,6 +355,7 @@ void Launcher::run_due_chores() {
       case Chore::retry_remove:
         if (sandbox->phase == Phase::dying && sandbox->pid == 0) finish(*sandbox);
         break;
+      case Chore::division: check_division(*sandbox); break;
       case Chore::check_frozen: check_frozen(*sandbox); break;
       case Chore::capture_deadline:
         // An earlier snapshot's deadline finds a later one that has still time.

@@ -6,6 +6,7 @@
 #include <sys/epoll.h>
 
 #include <cstdint>
+#include <deque>
 #include <map>
 #include <memory>
 #include <optional>
@@ -73,6 +74,7 @@ class Launcher {
     Fd started;  // while making, when the answer does not wait for execd: ends when the new process is a sandbox
     bool has_range = false;
     bool recorded = false;  // in the ledger
+    bool dividing = false;  // a stem has its plan and has not answered
     bool spoils = false;    // its berth is not used again, whatever it looks like
     bool usage_read = false;
     bool frozen = false;
@@ -90,13 +92,13 @@ class Launcher {
     CgroupUsage usage;  // read once, when it has ended
   };
 
-  enum class Watched { listener, client, report, started, pid, helper, capture, timer };
+  enum class Watched { listener, client, stem, report, started, pid, helper, capture, timer };
   struct Watch {
     Watched what;
     std::uint64_t client = 0;
     std::string id;
   };
-  enum class Chore { trim, deadline, hasten, retry_remove, check_frozen, capture_deadline };
+  enum class Chore { trim, division, deadline, hasten, retry_remove, check_frozen, capture_deadline };
   struct Due {
     Chore chore;
     std::string id;
@@ -172,7 +174,14 @@ class Launcher {
   void create(const Pending& to, const wire::CreateRequest& request, Fd setup);
   Result<> begin_create(Sandbox& sandbox, const wire::CreateRequest& request, const Fd& setup, std::vector<StagedVolume>& volumes);
   Result<> record(const Sandbox& sandbox);
+  Result<> divide(Sandbox& sandbox, const enter::EnterPlan& plan);
+  Result<> watch_stem(Stem& stem, int before);
+  void hear_stems();
+  void on_divided(Sandbox& sandbox, const Stem::Answer& answer);
+  Result<> take_child(Sandbox& sandbox, std::int32_t child);
+  void check_division(Sandbox& sandbox);
   void abandon_division(Sandbox& sandbox);
+  void freshen_stems();
   bool take_report(Sandbox& sandbox);
   void on_report(Sandbox& sandbox);
   void on_started(Sandbox& sandbox);
@@ -209,7 +218,7 @@ class Launcher {
 
   LauncherOptions options_;
   Host host_;
-  Stem stem_{host_.execd()};
+  std::deque<Stem> stems_;
   Cgroups groups_;
   Ledger ledger_;
   IdRanges ranges_;

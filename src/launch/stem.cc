@@ -6,6 +6,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <csignal>
 
@@ -16,10 +17,7 @@
 namespace osb::launch {
 namespace {
 
-// All that came from one stem have their addresses and their stack guard in common; these are drawn anew so often.
-constexpr unsigned kDivisions = 256;
 constexpr int kSocket = 3;
-constexpr timeval kAnswerDeadline{5, 0};
 
 // Between fork and exec: nothing of the launcher's but the socket goes along.
 [[noreturn]] void become_stem(int execd, int socket) {
@@ -42,11 +40,11 @@ Result<> Stem::start() {
   if (::socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, ends) != 0) return Error::from_errno("socketpair", errno);
   Fd ours(ends[0]);
   Fd theirs(ends[1]);
-  ::setsockopt(ours.get(), SOL_SOCKET, SO_RCVTIMEO, &kAnswerDeadline, sizeof kAnswerDeadline);
   pid_ = ::fork();
   if (pid_ == 0) become_stem(execd_.get(), theirs.get());
   if (pid_ < 0) return Error::from_errno("fork", errno);
   socket_ = std::move(ours);
+  fresh_ = true;
   divisions_ = 0;
   return Ok{};
 }
@@ -61,7 +59,7 @@ void Stem::stop() {
 }
 
 void Stem::freshen() {
-  if (socket_ && divisions_ < kDivisions) return;
+  if (!wants_rest()) return;
   if (auto started = start(); !started) log::error("cannot start the stem", {{"error", started.error().what()}});
 }
 
@@ -75,19 +73,36 @@ Result<> Stem::send(const enter::PlanMessage& message) {
   return error;
 }
 
-Result<std::int32_t> Stem::divide(const enter::EnterPlan& plan) {
+bool Stem::has_died() {
+  char byte = 0;
+  return socket_ && !is_busy() && ::recv(socket_.get(), &byte, 1, MSG_PEEK | MSG_DONTWAIT) == 0;
+}
+
+bool Stem::works_on(const std::string& id) const { return std::ranges::find(under_way_, id) != under_way_.end(); }
+
+Result<> Stem::divide(const enter::EnterPlan& plan, std::string id) {
   auto message = enter::write_plan(plan);
   if (message.bytes.size() > enter::kMaxPlanBytes) return Error(Errc::too_large, "plan", E2BIG);
-  // One that was killed did not get the message; the next one does.
-  if (!send(message)) CHECK_OK(send(message));
-  int answer = 0;
-  if (::read(socket_.get(), &answer, sizeof answer) != sizeof answer) {
-    auto error = Error::from_errno("the stem does not answer", errno == 0 ? EPIPE : errno);
-    stop();  // whatever became of the message, nothing more comes of it
-    return error;
-  }
+  auto sent = send(message);
+  // One that was killed did not get the message; the next one does, unless others still wait to hear from the first.
+  if (!sent && !is_busy()) sent = send(message);
+  if (!sent) return sent;
+  under_way_.push_back(std::move(id));
   ++divisions_;
-  if (answer < 0) return Error::from_errno("clone3", -answer);
+  return Ok{};
+}
+
+std::optional<Stem::Answer> Stem::next_answer() {
+  if (under_way_.empty()) return std::nullopt;
+  Answer answer;
+  auto n = socket_ ? ::recv(socket_.get(), &answer.child, sizeof answer.child, MSG_DONTWAIT) : 0;
+  if (n < 0 && (errno == EAGAIN || errno == EINTR)) return std::nullopt;
+  answer.id = std::move(under_way_.front());
+  under_way_.pop_front();
+  if (n == sizeof answer.child) return answer;
+  stop();
+  answer.child = -EPIPE;
+  answer.lost = true;
   return answer;
 }
 

@@ -1,6 +1,10 @@
 // The launcher's side of the stem (execd/stem.h): starts it, asks it to divide, replaces it now and then.
 #pragma once
 #include <cstdint>
+#include <deque>
+#include <optional>
+#include <string>
+#include <utility>
 
 #include "base/fd.h"
 #include "base/result.h"
@@ -16,21 +20,41 @@ class Stem {
   Stem& operator=(const Stem&) = delete;
   ~Stem() { stop(); }
 
-  // A new child of ours that is on its way into its sandbox; a failure on that way comes through plan.report. After an error there may
-  // be a child all the same, in plan.cgroup: a stem can die between the division and its answer.
-  Result<std::int32_t> divide(const enter::EnterPlan& plan);
-  // Starts one if none runs, or if the present one has served its time; while nobody waits for us.
+  // Asks for the first process of the sandbox `id`; the answer comes by next_answer() when fd() is readable.
+  Result<> divide(const enter::EnterPlan& plan, std::string id);
+
+  struct Answer {
+    std::string id;
+    std::int32_t child = 0;  // ours, on its way into its sandbox; or an errno, negative
+    // The stem died, or was given up. There may be a child all the same, in the plan's group.
+    bool lost = false;
+  };
+  std::optional<Answer> next_answer();
+
+  int fd() const { return socket_ ? socket_.get() : -1; }
+  bool take_fresh() { return std::exchange(fresh_, false); }  // true once for each new fd()
+  bool has_died();                                            // while nothing was under way
+  bool is_busy() const { return !under_way_.empty(); }
+  bool works_on(const std::string& id) const;
+  std::size_t under_way() const { return under_way_.size(); }
+  bool wants_rest() const { return !is_busy() && (!socket_ || divisions_ >= kDivisions); }
+  // Starts one if none runs or the present one has served its time. Only while it is not busy.
   void freshen();
-  void stop();
+  void stop();  // next_answer() then tells that whatever was under way is lost
 
  private:
+  // All that came from one stem have their addresses and their stack guard in common; these are drawn anew so often.
+  static constexpr unsigned kDivisions = 256;
+
   Result<> start();
   Result<> send(const enter::PlanMessage& message);
 
   const Fd& execd_;
   std::int32_t pid_ = 0;
   Fd socket_;
+  bool fresh_ = false;
   unsigned divisions_ = 0;
+  std::deque<std::string> under_way_;  // ids, in the order they were asked for
 };
 
 }  // namespace osb::launch

@@ -29,6 +29,7 @@ void Launcher::kill(Sandbox& sandbox, wire::Cause cause) {
   stop_capture(sandbox);
   if (sandbox.capture && !sandbox.capture->helper) end_capture(sandbox, ENOENT, "the sandbox has ended");
   ::unlink(socket_path(sandbox.id).c_str());  // nobody new can reach it
+  if (sandbox.dividing) return;               // on_divided() goes on from here
   if (sandbox.pid == 0) return finish(sandbox);
   // The end of pid 1 is the end of every process in its namespace, and costs one call.
   if (sys::raw::pidfd_send_signal(sandbox.pidfd.get(), SIGKILL) != 0)
