@@ -96,7 +96,14 @@ int Http::begin(const std::string& method, const std::string& path, const std::s
   return fd_;
 }
 
+// A server closes a kept connection that nobody used for a minute or so; that is no failure.
+bool Http::was_closed() const {
+  char byte = 0;
+  return fd_ >= 0 && buffer_.empty() && ::recv(fd_, &byte, 1, MSG_PEEK | MSG_DONTWAIT) == 0;
+}
+
 void Http::send(const std::string& method, const std::string& path, const std::string& headers, const std::string& body) {
+  if (was_closed()) drop();
   if (fd_ < 0) fd_ = address_.dial();
   std::string text = method + " " + path + " HTTP/1.1\r\nHost: " + address_.authority() + "\r\n" + headers;
   if (!body.empty()) text += "Content-Type: application/json\r\nContent-Length: " + std::to_string(body.size()) + "\r\n";

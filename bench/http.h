@@ -48,6 +48,7 @@ class Http {
   const Address& address() const { return address_; }
 
  private:
+  bool was_closed() const;
   void fill();
   std::string line();
   Reply read_head();
