@@ -201,11 +201,11 @@ Result<> Launcher::begin_create(Sandbox& sandbox, const wire::CreateRequest& req
 Result<> Launcher::divide(Sandbox& sandbox, const enter::EnterPlan& plan) {
   auto& stem = *std::ranges::min_element(stems_, {}, &Stem::under_way);
   int before = stem.fd();
-  auto asked = stem.divide(plan, sandbox.id);
+  auto asked = stem.divide(plan, sandbox.id, last_create_);
   CHECK_OK(watch_stem(stem, before));
   CHECK_OK(asked);
   sandbox.dividing = true;
-  schedule(static_cast<std::uint64_t>(boot_now_nanos()) + kDivisionDeadline, Chore::division, sandbox.id);
+  if (!std::exchange(stems_due_, true)) schedule(last_create_ + kDivisionDeadline, Chore::stems, {});
   return Ok{};
 }
 
@@ -238,8 +238,8 @@ void Launcher::hear_stems() {
 
 void Launcher::on_divided(Sandbox& sandbox, const Stem::Answer& answer) {
   sandbox.dividing = false;
-  if (answer.lost) abandon_division(sandbox);
   auto taken = answer.child < 0 ? Result<>(Error::from_errno("divide", -answer.child)) : take_child(sandbox, answer.child);
+  if (sandbox.pid == 0) abandon_division(sandbox);
   bool dying = sandbox.phase == Phase::dying;
   if (taken && !dying) return;
   if (!taken) {
@@ -264,14 +264,17 @@ Result<> Launcher::take_child(Sandbox& sandbox, std::int32_t child) {
 }
 
 // A stem that is silent for so long is given up, and with it all that it works on.
-void Launcher::check_division(Sandbox& sandbox) {
-  if (!sandbox.dividing) return;
+void Launcher::check_stems(std::uint64_t now) {
+  stems_due_ = false;
+  bool busy = false;
   for (auto& stem : stems_) {
     int before = stem.fd();
-    if (stem.works_on(sandbox.id)) stem.stop();
+    if (stem.is_silent_since(now - kDivisionDeadline)) stem.stop();
     (void)watch_stem(stem, before);
+    busy = busy || stem.is_busy();
   }
   hear_stems();
+  if (busy && !std::exchange(stems_due_, true)) schedule(now + kDivisionDeadline, Chore::stems, {});
 }
 
 // Whoever is in the group of a sandbox that has no first process was divided by a stem that did not live to tell.

@@ -343,10 +343,12 @@ void Launcher::run_due_chores() {
     Due due = chores_.begin()->second;
     chores_.erase(chores_.begin());
     if (due.chore == Chore::trim) trim_reserve();
+    if (due.chore == Chore::stems) check_stems(now);
     auto* sandbox = find(due.id);
     if (sandbox == nullptr) continue;
     switch (due.chore) {
-      case Chore::trim: break;
+      case Chore::trim:
+      case Chore::stems: break;
       case Chore::deadline:
         // A renewed sandbox has a later deadline by now; the old chore finds nothing to do.
         if (sandbox->phase != Phase::dying && sandbox->deadline != 0 && sandbox->deadline <= now) kill(*sandbox, wire::Cause::expired);
@@ -355,7 +357,6 @@ void Launcher::run_due_chores() {
       case Chore::retry_remove:
         if (sandbox->phase == Phase::dying && sandbox->pid == 0) finish(*sandbox);
         break;
-      case Chore::division: check_division(*sandbox); break;
       case Chore::check_frozen: check_frozen(*sandbox); break;
       case Chore::capture_deadline:
         // An earlier snapshot's deadline finds a later one that has still time.

@@ -98,7 +98,7 @@ class Launcher {
     std::uint64_t client = 0;
     std::string id;
   };
-  enum class Chore { trim, division, deadline, hasten, retry_remove, check_frozen, capture_deadline };
+  enum class Chore { trim, stems, deadline, hasten, retry_remove, check_frozen, capture_deadline };
   struct Due {
     Chore chore;
     std::string id;
@@ -179,7 +179,7 @@ class Launcher {
   void hear_stems();
   void on_divided(Sandbox& sandbox, const Stem::Answer& answer);
   Result<> take_child(Sandbox& sandbox, std::int32_t child);
-  void check_division(Sandbox& sandbox);
+  void check_stems(std::uint64_t now);
   void abandon_division(Sandbox& sandbox);
   void freshen_stems();
   bool take_report(Sandbox& sandbox);
@@ -224,6 +224,7 @@ class Launcher {
   IdRanges ranges_;
   Berths berths_;
   bool trim_due_ = false;
+  bool stems_due_ = false;
   std::uint64_t creates_ = 0;
   std::uint64_t last_create_ = 0;
   std::uint64_t creates_at_trim_ = 0;

@@ -6,7 +6,6 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include <algorithm>
 #include <cerrno>
 #include <csignal>
 
@@ -78,16 +77,14 @@ bool Stem::has_died() {
   return socket_ && !is_busy() && ::recv(socket_.get(), &byte, 1, MSG_PEEK | MSG_DONTWAIT) == 0;
 }
 
-bool Stem::works_on(const std::string& id) const { return std::ranges::find(under_way_, id) != under_way_.end(); }
-
-Result<> Stem::divide(const enter::EnterPlan& plan, std::string id) {
+Result<> Stem::divide(const enter::EnterPlan& plan, std::string id, std::uint64_t now) {
   auto message = enter::write_plan(plan);
   if (message.bytes.size() > enter::kMaxPlanBytes) return Error(Errc::too_large, "plan", E2BIG);
   auto sent = send(message);
   // One that was killed did not get the message; the next one does, unless others still wait to hear from the first.
   if (!sent && !is_busy()) sent = send(message);
   if (!sent) return sent;
-  under_way_.push_back(std::move(id));
+  under_way_.push_back({std::move(id), now});
   ++divisions_;
   return Ok{};
 }
@@ -97,12 +94,11 @@ std::optional<Stem::Answer> Stem::next_answer() {
   Answer answer;
   auto n = socket_ ? ::recv(socket_.get(), &answer.child, sizeof answer.child, MSG_DONTWAIT) : 0;
   if (n < 0 && (errno == EAGAIN || errno == EINTR)) return std::nullopt;
-  answer.id = std::move(under_way_.front());
+  answer.id = std::move(under_way_.front().id);
   under_way_.pop_front();
   if (n == sizeof answer.child) return answer;
   stop();
   answer.child = -EPIPE;
-  answer.lost = true;
   return answer;
 }
 

@@ -21,13 +21,13 @@ class Stem {
   ~Stem() { stop(); }
 
   // Asks for the first process of the sandbox `id`; the answer comes by next_answer() when fd() is readable.
-  Result<> divide(const enter::EnterPlan& plan, std::string id);
+  Result<> divide(const enter::EnterPlan& plan, std::string id, std::uint64_t now);
 
   struct Answer {
     std::string id;
-    std::int32_t child = 0;  // ours, on its way into its sandbox; or an errno, negative
-    // The stem died, or was given up. There may be a child all the same, in the plan's group.
-    bool lost = false;
+    // Ours, on its way into its sandbox; or an errno, negative. -EPIPE: the stem died or was given up, and there may be a child all the
+    // same, in the plan's group.
+    std::int32_t child = 0;
   };
   std::optional<Answer> next_answer();
 
@@ -35,7 +35,7 @@ class Stem {
   bool take_fresh() { return std::exchange(fresh_, false); }  // true once for each new fd()
   bool has_died();                                            // while nothing was under way
   bool is_busy() const { return !under_way_.empty(); }
-  bool works_on(const std::string& id) const;
+  bool is_silent_since(std::uint64_t moment) const { return is_busy() && under_way_.front().asked_at <= moment; }
   std::size_t under_way() const { return under_way_.size(); }
   bool wants_rest() const { return !is_busy() && (!socket_ || divisions_ >= kDivisions); }
   // Starts one if none runs or the present one has served its time. Only while it is not busy.
@@ -54,7 +54,11 @@ class Stem {
   Fd socket_;
   bool fresh_ = false;
   unsigned divisions_ = 0;
-  std::deque<std::string> under_way_;  // ids, in the order they were asked for
+  struct Asked {
+    std::string id;
+    std::uint64_t asked_at;
+  };
+  std::deque<Asked> under_way_;  // in the order of the answers
 };
 
 }  // namespace osb::launch
