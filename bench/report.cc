@@ -1,23 +1,14 @@
 #include "report.h"
 
-#include <cstdarg>
 #include <cstdio>
 
 #include "machine.h"
+#include "print.h"
 
 namespace bench {
 namespace {
 
 const std::vector<std::string> kOrder = {"floor", "lifecycle", "exec", "peers", "throughput", "startup", "transfer", "density"};
-
-__attribute__((format(printf, 1, 2))) std::string print(const char* format, ...) {
-  char text[512];
-  va_list list;
-  va_start(list, format);
-  std::vsnprintf(text, sizeof text, format, list);
-  va_end(list);
-  return text;
-}
 
 std::string quoted(const std::string& text) {
   std::string out = "\"";

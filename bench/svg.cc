@@ -2,9 +2,10 @@
 
 #include <algorithm>
 #include <cmath>
-#include <cstdarg>
 #include <cstdio>
 #include <utility>
+
+#include "print.h"
 
 namespace bench {
 namespace {
@@ -24,15 +25,6 @@ text { fill: #e6edf3 } .small { fill: #9da7b3 } .page { fill: #0d1117 } .grid { 
 }
 </style>
 )";
-
-__attribute__((format(printf, 1, 2))) std::string print(const char* format, ...) {
-  char text[1024];
-  va_list list;
-  va_start(list, format);
-  std::vsnprintf(text, sizeof text, format, list);
-  va_end(list);
-  return text;
-}
 
 std::string escaped(const std::string& text) {
   std::string out;

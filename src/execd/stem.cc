@@ -48,7 +48,7 @@ int divide(const Request& request) {
 void run_stem(int socket) {
   static Request request;
   for (;;) {
-    request.size = sys::receive_with_descriptors(socket, request.bytes, sizeof request.bytes, request.descriptors, request.count);
+    request.size = sys::receive_with_descriptors(socket, request.bytes, sizeof request.bytes, 0, request.descriptors, request.count);
     if (request.size == 0) ::_exit(0);
     int answer = request.size < 0 ? -errno : divide(request);
     if (answer == 0) {

@@ -57,14 +57,15 @@ constexpr std::uint64_t cpu_quota_micros(const Limits& limits) { return limits.c
 // The first word of a kernel file as a number; "max" and a file that is not there are 0.
 std::uint64_t number_in(std::string_view text) { return parse_int<std::uint64_t>(text.substr(0, text.find_first_of(" \n"))).value_or(0); }
 
-std::uint64_t number_of(const Fd& file) {
-  auto text = file ? sys::reread(file.get()) : Result<std::string>(std::string());
-  return text ? number_in(*text) : 0;
+// nullopt when it cannot be read: who decides by it must not take that for nothing.
+std::optional<std::uint64_t> number_in(const Fd& file) {
+  auto text = sys::reread(file.get());
+  return text ? std::optional(number_in(std::string_view(*text))) : std::nullopt;
 }
 
-std::uint64_t count_in(const Fd& file, std::string_view key) {
-  auto text = file ? sys::reread(file.get()) : Result<std::string>(std::string());
-  return text ? sys::value_of(*text, key) : 0;
+std::optional<std::uint64_t> count_in(const Fd& file, std::string_view key) {
+  auto text = sys::reread(file.get());
+  return text ? std::optional(sys::value_of(*text, key)) : std::nullopt;
 }
 
 Result<Fd> make_parent(const Fd& root, const std::string& name) {
@@ -219,24 +220,33 @@ Result<> Cgroups::limit(Group& group, const Limits& limits) {
   return Ok{};
 }
 
-bool Cgroups::populated(const Group& group) { return number_of(group.pids) != 0; }
+bool Cgroups::populated(const Group& group) { return number_in(group.pids).value_or(1) != 0; }
 
 // Pages of files it was first to read stay charged to a group, and the kernel's memory for names it looked up. A little of
 // that is everywhere; more would be a limit the next sandbox did not get.
 constexpr std::uint64_t kChargesLeft = 2 << 20;
 
 bool Cgroups::renew(Group& group) {
-  if (!group.memory_peak || number_of(group.memory) > kChargesLeft) return false;
-  if (count_in(group.oom_counter, "oom_kill") != 0 || throttled_nanos(group) != 0) return false;
+  auto charged = number_in(group.memory);
+  auto killed = count_in(group.oom_counter, "oom_kill");
+  auto throttled = throttled_nanos(group);
+  auto used = cpu_nanos(group);
+  if (!group.memory_peak || !charged || !killed || !throttled || !used) return false;
+  if (*charged > kChargesLeft || *killed != 0 || *throttled != 0) return false;
   if (::pwrite(group.memory_peak.get(), "0", 1, 0) != 1) return false;
-  group.cpu_nanos_before = cpu_nanos(group);
+  group.cpu_nanos_before = *used;
   return true;
 }
 
-std::uint64_t Cgroups::cpu_nanos(const Group& group) const { return count_in(group.cpu_stat, "usage_usec") * 1000; }
+std::optional<std::uint64_t> Cgroups::cpu_nanos(const Group& group) const {
+  auto micros = count_in(group.cpu_stat, "usage_usec");
+  return micros ? std::optional(*micros * 1000) : std::nullopt;
+}
 
-std::uint64_t Cgroups::throttled_nanos(const Group& group) const {
-  return on_v2_ ? count_in(group.cpu_stat, "throttled_usec") * 1000 : count_in(group.throttled, "throttled_time");
+std::optional<std::uint64_t> Cgroups::throttled_nanos(const Group& group) const {
+  if (!on_v2_) return count_in(group.throttled, "throttled_time");
+  auto micros = count_in(group.cpu_stat, "throttled_usec");
+  return micros ? std::optional(*micros * 1000) : std::nullopt;
 }
 
 Result<> Cgroups::limit_v2(std::string_view name, const Limits& limits) {
@@ -326,18 +336,18 @@ Result<> Cgroups::remove(std::string_view name) {
 
 CgroupUsage Cgroups::usage(const Group& group) {
   CgroupUsage usage = final_usage(group);
-  usage.cpu_throttled_nanos = throttled_nanos(group);
-  usage.memory_bytes = number_of(group.memory);
-  usage.pids = number_of(group.pids);
+  usage.cpu_throttled_nanos = throttled_nanos(group).value_or(0);
+  usage.memory_bytes = number_in(group.memory).value_or(0);
+  usage.pids = number_in(group.pids).value_or(0);
   on_v2_ ? read_v2(group, usage) : read_v1(group, usage);
   return usage;
 }
 
 CgroupUsage Cgroups::final_usage(const Group& group) {
   CgroupUsage usage;
-  usage.cpu_nanos = cpu_nanos(group) - group.cpu_nanos_before;
-  usage.memory_peak_bytes = number_of(group.memory_peak);
-  usage.oom_kills = count_in(group.oom_counter, "oom_kill");
+  usage.cpu_nanos = std::max(cpu_nanos(group).value_or(0), group.cpu_nanos_before) - group.cpu_nanos_before;
+  usage.memory_peak_bytes = number_in(group.memory_peak).value_or(0);
+  usage.oom_kills = count_in(group.oom_counter, "oom_kill").value_or(0);
   return usage;
 }
 

@@ -61,7 +61,7 @@ class Cgroups {
   Result<Group> make(const std::string& name);         // fails, and leaves nothing, if one of the groups exists already
   Result<Group> open(const std::string& name);         // one that exists
   Result<> limit(Group& group, const Limits& limits);  // before any process is inside
-  bool populated(const Group& group);
+  bool populated(const Group& group);                  // also when that cannot be told
   // Ready for another sandbox? Only if nothing is left that the next one would be charged for or could learn from.
   bool renew(Group& group);
 
@@ -91,8 +91,8 @@ class Cgroups {
   Result<> limit_v2(std::string_view name, const Limits& limits);
   void read_v1(const Group& group, CgroupUsage& usage);
   void read_v2(const Group& group, CgroupUsage& usage);
-  std::uint64_t cpu_nanos(const Group& group) const;
-  std::uint64_t throttled_nanos(const Group& group) const;
+  std::optional<std::uint64_t> cpu_nanos(const Group& group) const;
+  std::optional<std::uint64_t> throttled_nanos(const Group& group) const;
   Hierarchy* find(std::string_view controller);
   static std::string text_of(const Hierarchy& hierarchy, std::string_view name, const char* file);  // empty when it cannot be read
 

@@ -203,6 +203,7 @@ Result<> Launcher::divide(Sandbox& sandbox, const enter::EnterPlan& plan) {
   int before = stem.fd();
   auto asked = stem.divide(plan, sandbox.id, last_create_);
   CHECK_OK(watch_stem(stem, before));
+  if (stem.has_lost()) hear_stems();  // no descriptor is left that could tell of them
   CHECK_OK(asked);
   sandbox.dividing = true;
   if (!std::exchange(stems_due_, true)) schedule(last_create_ + kDivisionDeadline, Chore::stems, {});

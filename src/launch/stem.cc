@@ -6,17 +6,21 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <csignal>
+#include <iterator>
 
 #include "base/log.h"
 #include "enter/plan_message.h"
 #include "sys/descriptor_message.h"
+#include "sys/raw.h"
 
 namespace osb::launch {
 namespace {
 
 constexpr int kSocket = 3;
+constexpr int kRoom = 4 << 20;
 
 // Between fork and exec: nothing of the launcher's but the socket goes along.
 [[noreturn]] void become_stem(int execd, int socket) {
@@ -26,7 +30,8 @@ constexpr int kSocket = 3;
   char* envp[] = {nullptr};
   int high = ::fcntl(socket, F_DUPFD_CLOEXEC, 200);
   int program = ::fcntl(execd, F_DUPFD_CLOEXEC, 200);
-  if (high < 0 || program < 0 || ::dup2(high, kSocket) != kSocket) ::_exit(125);
+  if (high < 0 || program < 0 || ::dup2(high, kSocket) != kSocket || sys::raw::close_range(kSocket + 1, ~0u, CLOSE_RANGE_CLOEXEC) != 0)
+    ::_exit(125);
   ::syscall(SYS_execveat, program, "", argv, envp, AT_EMPTY_PATH);
   ::_exit(125);
 }
@@ -39,6 +44,8 @@ Result<> Stem::start() {
   if (::socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, ends) != 0) return Error::from_errno("socketpair", errno);
   Fd ours(ends[0]);
   Fd theirs(ends[1]);
+  // Room for the plans of a burst; without the right to that much, what is asked beyond the usual fails one by one.
+  ::setsockopt(ours.get(), SOL_SOCKET, SO_SNDBUFFORCE, &kRoom, sizeof kRoom);
   pid_ = ::fork();
   if (pid_ == 0) become_stem(execd_.get(), theirs.get());
   if (pid_ < 0) return Error::from_errno("fork", errno);
@@ -49,6 +56,8 @@ Result<> Stem::start() {
 }
 
 void Stem::stop() {
+  std::ranges::move(under_way_, std::back_inserter(lost_));
+  under_way_.clear();
   socket_.reset();
   if (pid_ <= 0) return;
   ::kill(pid_, SIGKILL);
@@ -58,7 +67,7 @@ void Stem::stop() {
 }
 
 void Stem::freshen() {
-  if (!wants_rest()) return;
+  if (!wants_change()) return;
   if (auto started = start(); !started) log::error("cannot start the stem", {{"error", started.error().what()}});
 }
 
@@ -68,7 +77,7 @@ Result<> Stem::send(const enter::PlanMessage& message) {
                                          message.descriptors.size());
   if (sent == static_cast<ssize_t>(message.bytes.size())) return Ok{};
   auto error = Error::from_errno("ask the stem", errno);
-  stop();
+  if (error.sys() != EAGAIN) stop();  // one that has much to do is not dead
   return error;
 }
 
@@ -81,25 +90,28 @@ Result<> Stem::divide(const enter::EnterPlan& plan, std::string id, std::uint64_
   auto message = enter::write_plan(plan);
   if (message.bytes.size() > enter::kMaxPlanBytes) return Error(Errc::too_large, "plan", E2BIG);
   auto sent = send(message);
-  // One that was killed did not get the message; the next one does, unless others still wait to hear from the first.
-  if (!sent && !is_busy()) sent = send(message);
+  if (!sent && !socket_) sent = send(message);  // one that was killed did not get the message; the next one does
   if (!sent) return sent;
   under_way_.push_back({std::move(id), now});
   ++divisions_;
   return Ok{};
 }
 
-std::optional<Stem::Answer> Stem::next_answer() {
-  if (under_way_.empty()) return std::nullopt;
-  Answer answer;
-  auto n = socket_ ? ::recv(socket_.get(), &answer.child, sizeof answer.child, MSG_DONTWAIT) : 0;
-  if (n < 0 && (errno == EAGAIN || errno == EINTR)) return std::nullopt;
-  answer.id = std::move(under_way_.front().id);
-  under_way_.pop_front();
-  if (n == sizeof answer.child) return answer;
-  stop();
-  answer.child = -EPIPE;
+Stem::Answer Stem::take(std::deque<Asked>& from, std::int32_t child) {
+  Answer answer{std::move(from.front().id), child};
+  from.pop_front();
   return answer;
+}
+
+std::optional<Stem::Answer> Stem::next_answer() {
+  if (is_busy()) {
+    std::int32_t child = 0;
+    auto n = ::recv(socket_.get(), &child, sizeof child, MSG_DONTWAIT);
+    if (n == sizeof child) return take(under_way_, child);
+    if (n >= 0 || (errno != EAGAIN && errno != EINTR)) stop();
+  }
+  if (has_lost()) return take(lost_, -EPIPE);
+  return std::nullopt;
 }
 
 }  // namespace osb::launch

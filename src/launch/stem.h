@@ -35,9 +35,10 @@ class Stem {
   bool take_fresh() { return std::exchange(fresh_, false); }  // true once for each new fd()
   bool has_died();                                            // while nothing was under way
   bool is_busy() const { return !under_way_.empty(); }
+  bool has_lost() const { return !lost_.empty(); }
   bool is_silent_since(std::uint64_t moment) const { return is_busy() && under_way_.front().asked_at <= moment; }
   std::size_t under_way() const { return under_way_.size(); }
-  bool wants_rest() const { return !is_busy() && (!socket_ || divisions_ >= kDivisions); }
+  bool wants_change() const { return !is_busy() && (!socket_ || divisions_ >= kDivisions); }
   // Starts one if none runs or the present one has served its time. Only while it is not busy.
   void freshen();
   void stop();  // next_answer() then tells that whatever was under way is lost
@@ -58,7 +59,9 @@ class Stem {
     std::string id;
     std::uint64_t asked_at;
   };
-  std::deque<Asked> under_way_;  // in the order of the answers
+  static Answer take(std::deque<Asked>& from, std::int32_t child);
+  std::deque<Asked> under_way_;  // in the order of the answers of the stem that runs
+  std::deque<Asked> lost_;       // asked of one that is gone
 };
 
 }  // namespace osb::launch

@@ -99,7 +99,8 @@ void Launcher::finish(Sandbox& sandbox) {
   if (!never_lived) broadcast(&event, sizeof event);
 }
 
-// Struck from the ledger before the berth can be anybody else's.
+// The record is struck when nothing of it is left; a launcher that is killed in between leaves a record without processes, which the next
+// one clears in the same way.
 bool Launcher::clear_berth(Sandbox& sandbox) {
   Berth& berth = sandbox.berth;
   if (!berth.group.name.empty() && !sandbox.usage_read) {
@@ -122,7 +123,7 @@ bool Launcher::clear_berth(Sandbox& sandbox) {
   return true;
 }
 
-// What a busy time left in reserve goes one by one, and only while nothing new is asked for.
+// What a busy time left in reserve goes a few at a time, and only while nothing new is asked for.
 void Launcher::trim_reserve_later() {
   if (trim_due_ || !berths_.more_than_kept()) return;
   trim_due_ = true;

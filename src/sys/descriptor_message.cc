@@ -6,23 +6,6 @@
 #include <cstring>
 
 namespace osb::sys {
-namespace {
-
-void take_descriptors(msghdr& message, Fd& first) {
-  for (cmsghdr* part = CMSG_FIRSTHDR(&message); part != nullptr; part = CMSG_NXTHDR(&message, part)) {
-    if (part->cmsg_level != SOL_SOCKET || part->cmsg_type != SCM_RIGHTS) continue;
-    std::size_t count = (part->cmsg_len - CMSG_LEN(0)) / sizeof(int);
-    for (std::size_t i = 0; i < count; ++i) {
-      int fd = -1;
-      std::memcpy(&fd, CMSG_DATA(part) + i * sizeof fd, sizeof fd);
-      Fd owned(fd);
-      if (!first) first = std::move(owned);
-    }
-  }
-}
-
-}  // namespace
-
 ssize_t send_with_descriptor(int socket, const void* bytes, std::size_t size, int descriptor) {
   return send_with_descriptors(socket, bytes, size, &descriptor, descriptor >= 0 ? 1 : 0);
 }
@@ -49,7 +32,7 @@ ssize_t send_with_descriptors(int socket, const void* bytes, std::size_t size, c
   return n;
 }
 
-ssize_t receive_with_descriptors(int socket, void* bytes, std::size_t size, int* descriptors, std::size_t& count) {
+ssize_t receive_with_descriptors(int socket, void* bytes, std::size_t size, int flags, int* descriptors, std::size_t& count) {
   iovec part{bytes, size};
   alignas(cmsghdr) char control[CMSG_SPACE(kMostDescriptors * sizeof(int))];
   msghdr message{};
@@ -58,13 +41,13 @@ ssize_t receive_with_descriptors(int socket, void* bytes, std::size_t size, int*
   message.msg_control = control;
   message.msg_controllen = sizeof control;
   ssize_t n = -1;
-  do n = ::recvmsg(socket, &message, MSG_CMSG_CLOEXEC);
+  do n = ::recvmsg(socket, &message, MSG_CMSG_CLOEXEC | flags);
   while (n < 0 && errno == EINTR);
   count = 0;
   if (n < 0) return n;
   for (cmsghdr* each = CMSG_FIRSTHDR(&message); each != nullptr; each = CMSG_NXTHDR(&message, each)) {
     if (each->cmsg_level != SOL_SOCKET || each->cmsg_type != SCM_RIGHTS) continue;
-    count = (each->cmsg_len - CMSG_LEN(0)) / sizeof(int);
+    count = (each->cmsg_len - CMSG_LEN(0)) / sizeof(int);  // the kernel makes one part of them all
     std::memcpy(descriptors, CMSG_DATA(each), count * sizeof(int));
   }
   if (message.msg_flags & (MSG_TRUNC | MSG_CTRUNC)) return errno = EMSGSIZE, -1;
@@ -72,20 +55,16 @@ ssize_t receive_with_descriptors(int socket, void* bytes, std::size_t size, int*
 }
 
 ssize_t receive_with_descriptor(int socket, void* bytes, std::size_t size, int flags, Fd& descriptor) {
-  iovec part{bytes, size};
-  alignas(cmsghdr) char control[CMSG_SPACE(4 * sizeof(int))] = {};
-  msghdr message{};
-  message.msg_iov = &part;
-  message.msg_iovlen = 1;
-  message.msg_control = control;
-  message.msg_controllen = sizeof control;
-  ssize_t n = -1;
-  do n = ::recvmsg(socket, &message, MSG_CMSG_CLOEXEC | flags);
-  while (n < 0 && errno == EINTR);
-  if (n < 0) return n;
-  descriptor.reset();
-  take_descriptors(message, descriptor);
-  if (message.msg_flags & (MSG_TRUNC | MSG_CTRUNC)) return errno = EMSGSIZE, -1;
+  int descriptors[kMostDescriptors];
+  std::size_t count = 0;
+  ssize_t n = receive_with_descriptors(socket, bytes, size, flags, descriptors, count);
+  int error = errno;
+  if (n >= 0 || count > 0) descriptor.reset();
+  for (std::size_t i = 0; i < count; ++i) {
+    Fd owned(descriptors[i]);
+    if (i == 0) descriptor = std::move(owned);
+  }
+  errno = error;
   return n;
 }
 

@@ -19,6 +19,6 @@ ssize_t receive_with_descriptor(int socket, void* bytes, std::size_t size, int f
 inline constexpr std::size_t kMostDescriptors = 128;
 ssize_t send_with_descriptors(int socket, const void* bytes, std::size_t size, const int* descriptors, std::size_t count);
 // `descriptors` has room for kMostDescriptors and owns none of them: whoever calls this ends or closes them all.
-ssize_t receive_with_descriptors(int socket, void* bytes, std::size_t size, int* descriptors, std::size_t& count);
+ssize_t receive_with_descriptors(int socket, void* bytes, std::size_t size, int flags, int* descriptors, std::size_t& count);
 
 }  // namespace osb::sys

@@ -138,6 +138,34 @@ TEST(CreateSteps, AStemThatDoesNotAnswerFailsOneCreateAndIsReplaced) {
   EXPECT_EQ(launcher.create(launcher.request(random_id_text())).failed, Step::none);  // control
 }
 
+// Answers are told apart by their order alone, so none of a dead stem's may be taken for one of the next.
+TEST(CreateSteps, AStemThatDiesWithWorkLosesThatWorkAndNothingElse) {
+  NEED(kernel_test::need_root());
+  LaunchHarness launcher;
+  auto before = traces_of(launcher.instance());
+  ASSERT_TRUE(eventually([&] { return stem_of(launcher) != 0; }));
+  int stem = stem_of(launcher);
+  ::kill(stem, SIGSTOP);
+  constexpr const char* kSetup =
+      R"({"env":{},"entrypoint":[],"cwd":"/workspace","uid":1000,"gid":1000,"home":"/home/user","keep_caps":false})";
+  for (int i = 0; i < 3; ++i) launcher.send_with_setup(launcher.request(random_id_text()), kSetup);
+  launcher.hello();  // all three are with the stem
+  ::kill(stem, SIGKILL);
+  auto next = random_id_text();
+  launcher.send_with_setup(launcher.request(next), kSetup);
+  int lost = 0, made = 0;
+  for (int i = 0; i < 4; ++i) {
+    auto reply = launcher.create_reply();
+    lost += reply.failed == Step::clone;
+    made += reply.failed == Step::none;
+  }
+  EXPECT_EQ(lost, 3);
+  EXPECT_EQ(made, 1);
+  EXPECT_THAT(launcher.run(next, "hostname"), testing::HasSubstr("sbx-" + next.substr(0, 8)));
+  EXPECT_EQ(launcher.ask(wire::Op::destroy, next), 0);
+  EXPECT_TRUE(eventually([&] { return traces_of(launcher.instance()) == before; }));
+}
+
 TEST(CreateSteps, ManyDivisionsRenewTheStem) {
   NEED(kernel_test::need_root());
   LaunchHarness launcher({"--pool", "4"});

@@ -142,11 +142,16 @@ class LaunchHarness {
 
   template <class Request>
   wire::CreateReply ask_with_setup(const Request& request, const std::string& setup) {
+    send_with_setup(request, setup);
+    return create_reply();
+  }
+
+  template <class Request>
+  void send_with_setup(const Request& request, const std::string& setup) {
     Fd memory(::memfd_create("setup", MFD_CLOEXEC | MFD_ALLOW_SEALING));
     [[maybe_unused]] auto written = ::write(memory.get(), setup.data(), setup.size());
     ::lseek(memory.get(), 0, SEEK_SET);
     send(&request, sizeof request, memory.get());
-    return create_reply();
   }
 
   wire::CreateReply create_reply() {
