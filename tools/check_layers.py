@@ -22,16 +22,17 @@ ROOMS = {
     "runtime": "base sys model async http image",
     "lifecycle": "base model async store audit image runtime",
     "proxy": "base model async http audit runtime lifecycle",
-    "api": "base model async http lifecycle proxy image",
+    "session": "base model async http audit runtime lifecycle proxy",
+    "api": "base model async http lifecycle proxy session image",
     "enter": "base sys model",
     "launch": "base sys model enter",
     "execd": "base sys model async http enter",
-    "daemon": "base sys model async http store audit image runtime lifecycle proxy api",
+    "daemon": "base sys model async http store audit image runtime lifecycle proxy session api",
     "cli": "base sys model async http image daemon",
 }
 
 # Who may name Asio, and who may name Beast: everyone else speaks through async/ and http/.
-ASIO = {"async", "http", "runtime", "lifecycle", "proxy", "api", "execd", "daemon", "cli"}
+ASIO = {"async", "http", "runtime", "lifecycle", "proxy", "session", "api", "execd", "daemon", "cli"}
 BEAST = {"http"}
 
 INCLUDE = re.compile(r'^[ \t]*#[ \t]*include[ \t]+(?:"([^"]+)"|<(boost/(?:asio|beast)[^>]*)>)', re.M)
