@@ -1,5 +1,10 @@
 #include "execd/command_routes.h"
 
+#include <errno.h>
+#include <unistd.h>
+
+#include <utility>
+
 #include "base/text.h"
 #include "execd/collector.h"
 #include "execd/events.h"
@@ -38,21 +43,40 @@ void keep_background_start(runs::Run& run) {
 
 void append_ending(std::string& batch, runs::Run& run, const Process& process) {
   const ExitStatus& status = *process.end();
-  if (failed(status)) return events::append_error(batch, run.next_seq(), status);
+  if (failed(status)) return events::append_error(batch, run.next_seq(), status, process.elapsed_millis());
   events::append_complete(batch, run.next_seq(), process.elapsed_millis());
 }
 
 // From the command's first event to its terminal one, whoever reads them: as soon as its leader has ended and what it
 // wrote is out.
-Task<void> produce(Sandbox& sandbox, std::shared_ptr<Process> process, std::shared_ptr<runs::Run> run) {
+Task<void> produce(Sandbox& sandbox, std::shared_ptr<Process> process, std::shared_ptr<runs::Run> run, bool raw) {
   std::string batch;
   events::append_init(batch, run->next_seq(), run->id(), run->id());
   bool short_one = co_await process->wait_end(kShortCommand);
   if (short_one) process->expect_output();
-  co_await runs::relay_output(*process, *run, batch);
+  co_await runs::relay_output(*process, *run, batch, raw);
+  process->input().reset();  // what the program did not read by now nobody reads
   append_ending(batch, *run, *process);
   run->finish(batch);
   if (process->has_open_pipe()) drain_in_background(sandbox, std::move(process));
+}
+
+// All of a program's standard input, as fast as it reads; then the end of it.
+Task<void> feed(std::shared_ptr<Process> process, std::string bytes) {
+  auto& input = process->input();
+  std::string_view left = bytes;
+  while (input && !left.empty()) {
+    auto n = ::write(input->native_handle(), left.data(), left.size());
+    if (n > 0) {
+      left.remove_prefix(static_cast<std::size_t>(n));
+    } else if (errno == EAGAIN) {
+      auto [failed] = co_await input->async_wait(asio::posix::descriptor_base::wait_write, nothrow);
+      if (failed) break;
+    } else if (errno != EINTR) {
+      break;  // it closed its end
+    }
+  }
+  input.reset();
 }
 
 void append_member(std::string& out, std::string_view name, std::string_view text) {
@@ -86,7 +110,7 @@ std::string query_value(const http::Request& request, std::string_view name) {
 }
 
 Task<void> run_command(Sandbox& sandbox, http::Request& request, http::Responder& responder) {
-  auto body = co_await request.body->read_all(kMaxBody);
+  auto body = co_await request.body->read_all(kMaxCommandBody);
   if (!body) co_return co_await reply_bad_request(responder, std::move(body).error());
   runs::Key key;
   bool answered = co_await runs::answer_repeated(sandbox, request, responder, *body, key);
@@ -98,7 +122,10 @@ Task<void> run_command(Sandbox& sandbox, http::Request& request, http::Responder
 
 Task<void> start_command(Sandbox& sandbox, RunRequest asked, runs::Key key, http::Responder& responder) {
   std::string content = asked.command;
+  for (const std::string& word : asked.argv) content += cat(content.empty() ? "" : " ", word);
   bool background = asked.background;
+  bool raw = asked.raw;
+  auto input = std::exchange(asked.input, {});
   auto start = prepare(sandbox.setup, std::move(asked));
   if (!start) co_return co_await reply_bad_request(responder, std::move(start).error());
   if (sandbox.processes.running() >= Commands::kMaxRunning)
@@ -116,7 +143,8 @@ Task<void> start_command(Sandbox& sandbox, RunRequest asked, runs::Key key, http
     keep_background_start(*run);
     sandbox.tasks.spawn("collect", collect(std::move(command)));
   } else {
-    sandbox.tasks.spawn("command", produce(sandbox, *std::move(process), run));
+    if (input) sandbox.tasks.spawn("input", feed(*process, *std::move(input)));
+    sandbox.tasks.spawn("command", produce(sandbox, *std::move(process), run, raw));
   }
   co_await runs::follow(std::move(run), responder);
 }

@@ -1,4 +1,5 @@
 // Commands through a running execd, as clients see them.
+#include "base/base64.h"
 #include "execd/daemon_fixture.h"
 
 namespace osb::execd {
@@ -71,6 +72,39 @@ TEST_F(CommandTest, LongOutputArrivesWhole) {
   EXPECT_EQ(bytes, 300'000u);
 }
 
+// What a raw command wrote to one of its outputs, byte for byte.
+std::string bytes_of(const std::vector<Event>& events, std::string_view type) {
+  std::string out;
+  for (const Event& event : events) {
+    if (text_of(event, "type") != type) continue;
+    out += event.contains("base64") ? *decode_base64(text_of(event, "base64")) : text_of(event, "text");
+  }
+  return out;
+}
+
+TEST_F(CommandTest, RawOutputComesByteForByte) {
+  auto events = run(R"(printf 'a\n\r\nb\303'; sleep 0.05; printf '\274\377\000c'; echo err >&2)", R"(,"raw":true)");
+  EXPECT_EQ(bytes_of(events, "stdout"), std::string("a\n\r\nb\xc3\xbc\xff\0c", 10));
+  EXPECT_EQ(bytes_of(events, "stderr"), "err\n");
+  EXPECT_EQ(bytes_of(run("seq 1 20000 | tr '\\n' '\\377'", R"(,"raw":true)"), "stdout").size(), 108'894u);
+  EXPECT_EQ(bytes_of(run(R"(printf 'half \303')", R"(,"raw":true)"), "stdout"), "half \xc3");
+}
+
+TEST_F(CommandTest, AnArgumentListIsExecutedAsItIsWithItsInput) {
+  auto input = cat(R"({"argv":["cat"],"raw":true,"input":")", base64(std::string(700'000, 'x')), "\"}");
+  EXPECT_EQ(bytes_of(events_of(ask("POST", "/command", input).body), "stdout"), std::string(700'000, 'x'));
+  auto word = events_of(ask("POST", "/command", R"({"argv":["printf","%s|","a b","$HOME"]})").body);
+  EXPECT_EQ(output_of(word), (Texts{"stdout:a b|$HOME|"}));
+  EXPECT_EQ(output_of(events_of(ask("POST", "/command", R"({"command":"cat; echo done","input":""})").body)), (Texts{"stdout:done"}));
+  // One that does not read its input, and one that ends in the middle of it.
+  auto big = base64(std::string(500'000, 'y'));
+  EXPECT_EQ(output_of(run("head -c 1", cat(R"(,"input":")", big, "\""))), (Texts{"stdout:y"}));
+  EXPECT_EQ(output_of(run("echo no", cat(R"(,"input":")", big, "\""))), (Texts{"stdout:no"}));
+  for (const char* bad : {R"({"argv":[]})", R"({"argv":["a"],"command":"b"})", R"({"command":"cat","input":"%"})",
+                          R"({"command":"cat","input":"","background":true})"})
+    EXPECT_EQ(ask("POST", "/command", bad).status, 400) << bad;
+}
+
 TEST_F(CommandTest, EveryExitCodeArrives) {
   for (int code = 0; code < 256; ++code) {
     auto events = run(cat("exit ", code));
@@ -108,7 +142,7 @@ TEST_F(CommandTest, BadRequestsAreRefusedBeforeAnyEvent) {
     EXPECT_NE(reply.body.find("\"code\":\"INVALID_REQUEST_BODY\""), std::string::npos) << reply.body;
   }
   for (int fd = 3; fd < 20; ++fd) EXPECT_EQ(command("pwd", cat(",\"cwd\":\"/proc/self/fd/", fd, "\"")).status, 400);
-  EXPECT_EQ(ask("POST", "/command", cat("{\"command\":\"", std::string(1'100'000, 'x'), "\"}")).status, 413);
+  EXPECT_EQ(ask("POST", "/command", cat("{\"command\":\"", std::string(2'200'000, 'x'), "\"}")).status, 413);
 }
 
 TEST_F(CommandTest, RunsWhereItIsAskedTo) {

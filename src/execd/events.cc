@@ -1,7 +1,9 @@
 #include "execd/events.h"
 
+#include "base/base64.h"
 #include "base/clock.h"
 #include "base/text.h"
+#include "http/websocket.h"
 
 namespace osb::execd::events {
 namespace {
@@ -16,7 +18,8 @@ void finish(std::string& out, std::uint64_t seq = 0) {
   out += "}\n\n";
 }
 
-void append_error_event(std::string& out, std::uint64_t seq, std::string_view value, std::string_view trace, const ExitStatus& status) {
+void append_error_event(std::string& out, std::uint64_t seq, std::string_view value, std::string_view trace, const ExitStatus& status,
+                        std::int64_t execution_millis = 0) {
   out += R"({"type":"error","error":{"ename":"CommandExecError","evalue":)";
   append_json_string(out, value);
   out += ",\"traceback\":[";
@@ -27,6 +30,9 @@ void append_error_event(std::string& out, std::uint64_t seq, std::string_view va
     out += ",\"advice\":";
     append_json_string(out, advice);
   }
+  if (status.interrupted) out += ",\"interrupted\":true";
+  out += ",\"execution_time\":";
+  append(out, execution_millis);
   finish(out, seq);
 }
 
@@ -53,14 +59,24 @@ void append_output(std::string& out, std::uint64_t seq, std::string_view type, s
   finish(out, seq);
 }
 
+void append_raw_output(std::string& out, std::uint64_t seq, std::string_view type, std::string_view bytes) {
+  if (http::is_utf8(bytes)) return append_output(out, seq, type, bytes);
+  out += R"({"type":")";
+  out += type;
+  out += R"(","base64":")";
+  append_base64(out, bytes);
+  out += '"';
+  finish(out, seq);
+}
+
 void append_complete(std::string& out, std::uint64_t seq, std::int64_t execution_millis) {
   out += R"({"type":"execution_complete","execution_time":)";
   append(out, execution_millis);
   finish(out, seq);
 }
 
-void append_error(std::string& out, std::uint64_t seq, const ExitStatus& status) {
-  append_error_event(out, seq, cat(wire_code(status)), describe(status), status);
+void append_error(std::string& out, std::uint64_t seq, const ExitStatus& status, std::int64_t execution_millis) {
+  append_error_event(out, seq, cat(wire_code(status)), describe(status), status, execution_millis);
 }
 
 void append_start_error(std::string& out, std::uint64_t seq, std::string_view reason, Cause cause) {

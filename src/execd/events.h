@@ -14,8 +14,10 @@ namespace osb::execd::events {
 void append_init(std::string& out, std::uint64_t seq, std::string_view text, std::string_view run_id);
 void append_ping(std::string& out);
 void append_output(std::string& out, std::uint64_t seq, std::string_view type, std::string_view text);  // "stdout" or "stderr"
+// The bytes as they are: "text" where they are UTF-8, else "base64".
+void append_raw_output(std::string& out, std::uint64_t seq, std::string_view type, std::string_view bytes);
 void append_complete(std::string& out, std::uint64_t seq, std::int64_t execution_millis);
-void append_error(std::string& out, std::uint64_t seq, const ExitStatus& status);
+void append_error(std::string& out, std::uint64_t seq, const ExitStatus& status, std::int64_t execution_millis);
 // A command that never ran: `reason` stands where the exit code would.
 void append_start_error(std::string& out, std::uint64_t seq, std::string_view reason, Cause cause);
 // Not part of the run: its reader is told that `missed` events are no longer kept.

@@ -48,7 +48,7 @@ TEST(Events, CompletionAlwaysHasATime) {
 
 TEST(Events, ErrorsCarryCodeCauseAndAdvice) {
   std::string out;
-  events::append_error(out, 1, {.cause = Cause::not_found, .code = 127});
+  events::append_error(out, 1, {.cause = Cause::not_found, .code = 127}, 5);
   auto event = only_event(out);
   EXPECT_EQ(event.at("error").at("ename"), "CommandExecError");
   EXPECT_EQ(event.at("error").at("evalue"), "127");

@@ -2,6 +2,7 @@
 
 #include <utility>
 
+#include "base/base64.h"
 #include "base/text.h"
 #include "execd/json.h"
 #include "execd/small_file.h"
@@ -81,15 +82,40 @@ void lay_out(StartRequest& start, const Setup& setup) {
   overlay_file_text(start.env, *text);
 }
 
+Result<> read_argv(RunRequest& request, const boost::json::object& object) {
+  TRY(request.argv, list_member(object, "argv"));
+  if (request.argv.empty() || request.argv.front().empty()) return invalid("\"argv\" must name a program", "argv");
+  for (const std::string& word : request.argv) CHECK_OK(check_word(word, "argv"));
+  return Ok{};
+}
+
+Result<> read_input(RunRequest& request, const boost::json::object& object) {
+  if (!object.contains("input")) return Ok{};
+  TRY(auto text, text_member(object, "input"));
+  request.input = decode_base64(text);
+  if (!request.input) return invalid("\"input\" must be base64", "input");
+  if (request.input->size() > kMaxInputBytes) return invalid(cat("\"input\" has more than ", kMaxInputBytes, " bytes"), "input");
+  request.with_stdin = true;
+  return Ok{};
+}
+
 }  // namespace
 
 Result<RunRequest> parse_command_request(std::string_view body) {
   TRY(auto object, parse_object(body));
   RunRequest request;
   TRY(request.command, text_member(object, "command"));
-  if (request.command.empty()) return invalid("\"command\" is required", "command");
+  if (object.contains("argv")) {
+    if (!request.command.empty()) return invalid("\"command\" and \"argv\" exclude each other", "argv");
+    CHECK_OK(read_argv(request, object));
+  } else if (request.command.empty()) {
+    return invalid("\"command\" is required", "command");
+  }
   CHECK_OK(check_word(request.command, "command"));
   TRY(request.background, flag_member(object, "background"));
+  TRY(request.raw, flag_member(object, "raw"));
+  CHECK_OK(read_input(request, object));
+  if (request.background && request.input) return invalid("\"input\" is for commands in the foreground", "input");
   CHECK_OK(read_common(request, object, "envs", "timeout"));
   return request;
 }
@@ -97,9 +123,7 @@ Result<RunRequest> parse_command_request(std::string_view body) {
 Result<RunRequest> parse_exec_request(std::string_view body) {
   TRY(auto object, parse_object(body));
   RunRequest request;
-  TRY(request.argv, list_member(object, "argv"));
-  if (request.argv.empty() || request.argv.front().empty()) return invalid("\"argv\" must name a program", "argv");
-  for (const std::string& word : request.argv) CHECK_OK(check_word(word, "argv"));
+  CHECK_OK(read_argv(request, object));
   TRY(request.with_stdin, flag_member(object, "stdin"));
   TRY(request.terminal, terminal_member(object));
   CHECK_OK(read_common(request, object, "env", "timeout_ms"));

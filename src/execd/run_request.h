@@ -21,11 +21,16 @@ struct RunRequest {
   std::optional<std::uint32_t> gid;
   std::optional<std::chrono::milliseconds> timeout;
   bool background = false;
+  bool raw = false;                  // output in pieces as the program wrote it, not line by line
+  std::optional<std::string> input;  // all of its standard input
   bool with_stdin = false;
   std::optional<WindowSize> terminal;
 };
 
 inline constexpr std::size_t kMaxCommandBytes = 128 * 1024 - 1;  // what one argument of execve(2) may hold
+
+inline constexpr std::size_t kMaxInputBytes = 1024 * 1024;
+inline constexpr std::size_t kMaxCommandBody = 2 * 1024 * 1024;  // with an input, which comes in base64
 
 // Bodies of POST /command and POST /osb/v1/exec.
 Result<RunRequest> parse_command_request(std::string_view body);

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <bit>
 
+#include "base/base64.h"
 #include "base/text.h"
 
 namespace osb::http {
@@ -52,16 +53,6 @@ std::string sha1(std::string text) {
   std::string out;
   for (std::uint32_t word : sum.h)
     for (int shift = 24; shift >= 0; shift -= 8) out += static_cast<char>(word >> shift & 0xFF);
-  return out;
-}
-
-std::string base64(std::string_view bytes) {
-  std::string out;
-  for (std::size_t i = 0; i < bytes.size(); i += 3) {
-    unsigned group = 0;
-    for (std::size_t j = 0; j < 3; ++j) group = group << 8 | (i + j < bytes.size() ? static_cast<unsigned char>(bytes[i + j]) : 0u);
-    for (std::size_t j = 0; j < 4; ++j) out += i + j <= bytes.size() ? kBase64[group >> (18 - 6 * j) & 63] : '=';
-  }
   return out;
 }
 

@@ -49,7 +49,7 @@ void add_paths(Detail& detail, std::string_view target) {
 Detail describe(std::string_view target, std::string_view body) {
   Detail detail{{"target", std::string(target.substr(0, 512))}};
   add_paths(detail, target);
-  auto object = parse_json_object(body);
+  auto object = parse_json_object(body, {.bytes = kCommandBodyBytes});
   auto text = object ? command_text(*object) : std::nullopt;
   if (!body.empty()) add_text(detail, text ? "command" : "body", text ? std::string_view(*text) : body);
   if (!object) return detail;

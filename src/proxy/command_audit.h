@@ -14,8 +14,8 @@
 
 namespace osb::proxy {
 
-inline constexpr std::size_t kAuditedText = 4096;              // bytes of a command kept in the record
-inline constexpr std::size_t kCommandBodyBytes = 1024 * 1024;  // a larger command is refused
+inline constexpr std::size_t kAuditedText = 4096;                  // bytes of a command kept in the record
+inline constexpr std::size_t kCommandBodyBytes = 2 * 1024 * 1024;  // a larger command is refused; it may carry its input
 
 // How the end of a command is told.
 enum class Told { by_events, by_frames, by_hangup, at_once };

@@ -146,20 +146,17 @@ Task<Result<>> Proxy::visit_execd(Visit& visit) {
     if (metrics == MetricsRoute::watch) co_return co_await watch_metrics(lifecycle_, visit.sandbox.id, visit.responder);
   }
   auto outgoing = visit.outgoing();
-  std::optional<CommandRecord> record;
-  if (auto kind = commands_.find(visit.request.method, path_of(visit.target))) {
-    if (has_body(visit.request)) {
+  if (has_body(visit.request)) {
+    if (commands_.find(outgoing.method, path_of(outgoing.target))) {
       CO_TRY(outgoing.body, co_await visit.request.body->read_all(kCommandBodyBytes));
+    } else {
+      outgoing.body_source = visit.request.body;
     }
-    auto started = CommandRecord::start(audit_, visit.caller, visit.sandbox.id, *kind, visit.target, outgoing.body);
-    if (!started) co_return std::move(started).error().in("record command").with_code("GENERAL::AUDIT_UNAVAILABLE");
-    record = *std::move(started);
-  } else if (has_body(visit.request)) {
-    outgoing.body_source = visit.request.body;
   }
+  CO_TRY(auto record, co_await admit_command(visit.sandbox.id, outgoing.method, outgoing.target, outgoing.body, visit.caller));
   std::optional<UploadRecord> upload;
   if (outgoing.body_source && UploadRecord::is_upload(visit.request.method, path_of(visit.target))) {
-    upload.emplace(audit_, visit.caller, visit.sandbox.id, visit.request);
+    upload.emplace(audit_, visit.caller, visit.sandbox.id, *visit.request.body, visit.request.headers.get("Content-Type"));
     if (auto begun = upload->start(); !begun)
       co_return std::move(begun).error().in("record upload").with_code("GENERAL::AUDIT_UNAVAILABLE");
     outgoing.body_source = &*upload;
@@ -170,6 +167,15 @@ Task<Result<>> Proxy::visit_execd(Visit& visit) {
   if (status || visit.responder.started()) co_return Ok{};
   log::debug("execd does not answer", {{"sandbox", visit.sandbox.id.text()}, {"error", status.error().what()}});
   co_return co_await answer(visit.responder, no_answer(visit.port));
+}
+
+Task<Result<std::optional<CommandRecord>>> Proxy::admit_command(SandboxId id, std::string_view method, std::string_view target,
+                                                                std::string_view body, Caller caller) {
+  auto kind = commands_.find(method, path_of(target));
+  if (!kind) co_return std::optional<CommandRecord>();
+  auto started = CommandRecord::start(audit_, std::move(caller), id, *kind, target, body);
+  if (!started) co_return std::move(started).error().in("record command").with_code("GENERAL::AUDIT_UNAVAILABLE");
+  co_return std::optional(*std::move(started));
 }
 
 Task<Result<int>> Proxy::exchange_with_execd(Visit& visit, http::ClientRequest outgoing, Watch* watch) {

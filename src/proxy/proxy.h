@@ -15,6 +15,7 @@
 #include "lifecycle/service.h"
 #include "model/caller.h"
 #include "proxy/command_audit.h"
+#include "proxy/exchange.h"
 #include "proxy/idle_connections.h"
 #include "proxy/tokens.h"
 
@@ -33,6 +34,9 @@ class Proxy {
 
   // Answers the request. An error comes back only while nothing was sent, for the caller to render.
   Task<Result<>> serve(http::Request& request, http::Responder& responder, Route route, Caller caller);
+  // A request of our own to the execd of a sandbox that runs: on record and on the same connections as a client's. The path
+  // is execd's. The proxy outlives the exchange.
+  Task<Result<std::unique_ptr<Exchange>>> ask_execd(SandboxId id, http::ClientRequest request, Caller caller);
   void forget(const SandboxId& id);  // the sandbox ended: drop what is kept for it
   Task<void> stop();
 
@@ -40,11 +44,17 @@ class Proxy {
   std::size_t idle_connections() const { return idle_.size(); }
 
  private:
+  friend class Exchange;
   struct Visit;  // one request on its way
+  // The one place every command passes before it reaches a sandbox, whichever door it came through. nullopt: not a command.
+  Task<Result<std::optional<CommandRecord>>> admit_command(SandboxId id, std::string_view method, std::string_view target,
+                                                           std::string_view body, Caller caller);
   std::optional<http::Response> check_tokens(const Visit& visit) const;
   Task<Result<>> answer_egress(Visit& visit);
   Task<Result<>> visit_execd(Visit& visit);
   Task<Result<>> visit_port(Visit& visit);
+  Task<Result<http::ClientConnection::Head>> start_exchange(const SandboxId& id, http::ClientRequest outgoing,
+                                                            std::unique_ptr<http::ClientConnection>& connection);
   Task<Result<int>> exchange_with_execd(Visit& visit, http::ClientRequest outgoing, Watch* watch);
   Result<> require_running(const Sandbox& sandbox) const;
   void note_access(const Sandbox& sandbox, const Caller& caller);

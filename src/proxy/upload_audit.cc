@@ -22,9 +22,9 @@ bool UploadRecord::is_upload(std::string_view method, std::string_view path) {
   return method == "POST" && kRouter.find(method, path).route != nullptr;
 }
 
-UploadRecord::UploadRecord(audit::Log& log, Caller caller, const SandboxId& id, const http::Request& request)
-    : log_(log), caller_(std::move(caller)), id_(id.text()), body_(*request.body) {
-  if (auto boundary = http::Multipart::boundary_of(request.headers.get("Content-Type"))) form_.emplace(*boundary);
+UploadRecord::UploadRecord(audit::Log& log, Caller caller, const SandboxId& id, http::BodyReader& body, std::string_view content_type)
+    : log_(log), caller_(std::move(caller)), id_(id.text()), body_(body) {
+  if (auto boundary = http::Multipart::boundary_of(content_type)) form_.emplace(*boundary);
 }
 
 Result<> UploadRecord::start() {

@@ -20,7 +20,7 @@ class UploadRecord final : public http::BodyReader {
  public:
   // nullopt: not an upload. The path is matched as execd matches it.
   static bool is_upload(std::string_view method, std::string_view path);
-  UploadRecord(audit::Log& log, Caller caller, const SandboxId& id, const http::Request& request);
+  UploadRecord(audit::Log& log, Caller caller, const SandboxId& id, http::BodyReader& body, std::string_view content_type);
 
   Result<> start();              // Errc::unavailable when it cannot be written; the upload must not go on then
   void finish(int http_status);  // 0 = no answer came

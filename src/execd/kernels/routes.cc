@@ -39,6 +39,7 @@ struct CodeRequest {
   std::string code;
   std::string context_id;
   std::string language;
+  bool raw = false;  // of a shell's output: as it was written, not line by line
 };
 
 Result<CodeRequest> parse_code_request(std::string_view body) {
@@ -46,6 +47,7 @@ Result<CodeRequest> parse_code_request(std::string_view body) {
   CodeRequest request;
   TRY(request.code, text_member(object, "code"));
   if (request.code.empty()) return Error(Errc::invalid_argument, "\"code\" is required").at("code");
+  TRY(request.raw, flag_member(object, "raw"));
   auto* context = object.if_contains("context");
   if (!context || context->is_null()) return request;
   if (!context->is_object()) return Error(Errc::malformed, "\"context\" must be an object").at("context");
@@ -95,7 +97,7 @@ Task<void> produce(Sandbox& sandbox, std::shared_ptr<Context> context, std::uint
   context->leave();
 }
 
-Task<void> run_in(Sandbox& sandbox, std::shared_ptr<Context> context, std::string code, runs::Key key, Responder& responder) {
+Task<void> run_in(Sandbox& sandbox, std::shared_ptr<Context> context, std::string code, bool raw, runs::Key key, Responder& responder) {
   if (context->full())
     co_return co_await reply_error(responder, 409, "RUNTIME_ERROR",
                                    "session is busy: one run is under way and 16 more wait in this context");
@@ -103,7 +105,7 @@ Task<void> run_in(Sandbox& sandbox, std::shared_ptr<Context> context, std::strin
     co_return co_await reply_error(responder, 400, "INVALID_REQUEST_BODY", "\"code\" for bash contains a zero byte");
   auto run = sandbox.runs.add(std::move(key));
   if (context->shell) {
-    context->shell->submit({std::move(code), {}, {}}, run);
+    context->shell->submit({std::move(code), {}, {}, raw}, run);
     co_return void(co_await runs::follow(std::move(run), responder));
   }
   std::string first;
@@ -130,7 +132,7 @@ Task<void> run_code(Sandbox& sandbox, Request& request, Responder& responder) {
   auto context = asked->context_id.empty() ? sandbox.kernels.default_for(asked->language) : Result(sandbox.kernels.find(asked->context_id));
   if (!context) co_return co_await reply_failure(responder, std::move(context).error());
   if (!*context) co_return co_await reply_no_context(responder, std::move(asked->context_id));
-  co_await run_in(sandbox, *std::move(context), std::move(asked->code), std::move(key), responder);
+  co_await run_in(sandbox, *std::move(context), std::move(asked->code), asked->raw, std::move(key), responder);
 }
 
 // ---- contexts ------------------------------------------------------------------------------------------------------

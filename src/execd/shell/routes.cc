@@ -95,7 +95,9 @@ Task<void> create_session(Sandbox& sandbox, Request& request, Responder& respond
 
 Result<shell::ShellRequest> read_request(const Sandbox& sandbox, const Session& session, std::string_view body) {
   TRY(RunRequest asked, parse_command_request(body));
-  shell::ShellRequest request{.command = std::move(asked.command), .cwd = {}, .timeout = asked.timeout};
+  if (asked.command.empty() || asked.input)
+    return Error(Errc::invalid_argument, "a session takes a \"command\" without input").at("command");
+  shell::ShellRequest request{.command = std::move(asked.command), .cwd = {}, .timeout = asked.timeout, .raw = asked.raw};
   if (asked.cwd.empty()) return request;
   TRY(request.cwd, absolute(sandbox, asked.cwd, session.cwd()));
   if (!is_directory(request.cwd))

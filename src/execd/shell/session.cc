@@ -109,9 +109,9 @@ Task<void> Session::perform(std::shared_ptr<Session> self, std::shared_ptr<Shell
     co_await self->hand_over(run);
     co_await run->wait_end(kShortRun);
   }
-  co_await runs::relay_output(*run, record, batch);
+  co_await runs::relay_output(*run, record, batch, run->asked().raw);
   if (failed(*run->end()))
-    events::append_error(batch, record.next_seq(), *run->end());
+    events::append_error(batch, record.next_seq(), *run->end(), run->elapsed_millis());
   else
     events::append_complete(batch, record.next_seq(), run->elapsed_millis());
   record.finish(batch);

@@ -17,6 +17,7 @@ struct ShellRequest {
   std::string command;
   std::string cwd;  // absolute, or empty
   std::optional<std::chrono::milliseconds> timeout;
+  bool raw = false;  // output as it was written, not line by line
 };
 
 // Why a run has to end before its time.
