@@ -4,6 +4,7 @@ from __future__ import annotations
 import enum
 import os
 import random
+import time
 import uuid
 from collections.abc import Mapping, Sequence
 from datetime import datetime, timezone
@@ -40,6 +41,10 @@ def base_url(given: str | None) -> str:
 def headers(api_key: str | None) -> dict[str, str]:
     key = api_key or os.environ.get("OPENSANDBOX_API_KEY")
     return {"User-Agent": "opensandbox-client-python/0.1.0"} | ({"OPEN-SANDBOX-API-KEY": key} if key else {})
+
+
+def now() -> float:
+    return time.monotonic()
 
 
 def new_key() -> str:

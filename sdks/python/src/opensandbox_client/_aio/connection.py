@@ -18,6 +18,7 @@ from .._wire import Again
 
 _T = TypeVar("_T")
 _RESUME_ATTEMPTS = 8  # several seconds: a daemon that restarts is back by then
+_LONG_CONNECTION = 10.0  # seconds; one that lasted this long was no failure, only idle
 
 
 class AsyncConnection:
@@ -105,6 +106,7 @@ class AsyncExecStream:
         self._ready: deque[Event] = deque()
         self._failure: SandboxError | None = None
         self._breaks = 0
+        self._opened_at = wire.now()
         self._response = response
         self._chunks = response.aiter_bytes()
         self.exit: models.ExecEnd | None = None
@@ -149,6 +151,8 @@ class AsyncExecStream:
 
     async def _read_on(self, error: SandboxError) -> None:
         await self._response.aclose()
+        if wire.now() - self._opened_at > _LONG_CONNECTION:
+            self._breaks = 0
         if self._session_path is None or self.exec_id is None or self._breaks >= _RESUME_ATTEMPTS:
             self._failure = error
             return
@@ -171,6 +175,7 @@ class AsyncExecStream:
             self._failure = failed
             return
         self._chunks = self._response.aiter_bytes()
+        self._opened_at = wire.now()
 
     async def interrupt(self) -> None:
         """Stops the command. Its exit event still comes."""
