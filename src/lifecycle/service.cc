@@ -105,6 +105,11 @@ Result<Sandbox> Service::find(const SandboxId& id) const {
   return entry->sandbox;
 }
 
+bool Service::has_extension(const SandboxId& id, std::string_view name) const {
+  const auto* entry = table_.find(id.text());
+  return entry && entry->sandbox.spec.extensions.contains(name);
+}
+
 std::string_view Service::owner_of(std::string_view id) const {
   const auto* entry = table_.find(id);
   return entry == nullptr || entry->leaving != Leaving::no ? std::string_view() : std::string_view(entry->sandbox.owner);

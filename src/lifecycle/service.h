@@ -117,6 +117,7 @@ class Service {
   void on_ended(const runtime::Ended& ended);  // wired to the runtime by the daemon
   // Whose sandbox it is; empty when there is none. For counting a key's requests by the sandbox they go to.
   std::string_view owner_of(std::string_view id) const;
+  bool has_extension(const SandboxId& id, std::string_view name) const;  // without a copy of the record
   // Creates under way and in line; whether the host has room for sandboxes that nobody asked for yet.
   Entrance& entrance() { return entrance_; }
   std::size_t live() const { return table_.live() + making_.size(); }

@@ -80,7 +80,8 @@ http::Router::RouteHandler no_handler() { return {}; }
 }  // namespace
 
 CommandRoutes::CommandRoutes() {
-  for (auto pattern : {"/command", "/osb/v1/exec", "/session/{id}/run", "/code"}) router_.add("POST", pattern, no_handler());
+  for (auto pattern : {"/command", "/osb/v1/exec", "/session/{id}/run", "/code", "/code/context"})
+    router_.add("POST", pattern, no_handler());
   for (auto pattern : {"/command", "/code"}) router_.add("DELETE", pattern, no_handler());
   router_.add("POST", "/session", no_handler());
   router_.add("DELETE", "/session/{id}", no_handler());
@@ -103,8 +104,8 @@ bool CommandRoutes::leads_back(std::string_view path) const {
 std::optional<CommandRoutes::Kind> CommandRoutes::find(std::string_view method, std::string_view path) const {
   auto match = router_.find(method, path);
   if (!match.route) return std::nullopt;
-  if (match.route->pattern == "/pty/{id}/ws") return Kind{"terminal.attach", Told::by_hangup, "terminal.detach"};
-  if (match.route->pattern == "/pty") return Kind{"terminal.create", Told::at_once};
+  if (match.route->pattern == "/pty/{id}/ws") return Kind{"terminal.attach", Told::by_hangup, "terminal.detach", Judged::attach};
+  if (match.route->pattern == "/pty") return Kind{"terminal.create", Told::at_once, {}, Judged::terminal};
   if (match.route->pattern == "/pty/{id}") return Kind{"terminal.delete", Told::at_once};
   if (match.route->pattern == "/session") return Kind{"session.start", Told::at_once};
   if (match.route->pattern == "/session/{id}") return Kind{"session.end", Told::at_once};
@@ -114,7 +115,9 @@ std::optional<CommandRoutes::Kind> CommandRoutes::find(std::string_view method, 
   if (match.route->pattern == "/files") return Kind{"file.delete", Told::at_once};
   if (match.route->pattern == "/directories") return Kind{"directory.delete", Told::at_once};
   if (match.route->method == "DELETE") return Kind{"command.interrupt", Told::at_once};
-  return Kind{"command.start", match.route->pattern == "/osb/v1/exec" ? Told::by_frames : Told::by_events};
+  if (match.route->pattern == "/code/context") return Kind{"", Told::at_once, {}, Judged::context};
+  if (match.route->pattern == "/osb/v1/exec") return Kind{"command.start", Told::by_frames, "command.end", Judged::argv};
+  return Kind{"command.start", Told::by_events, "command.end", match.route->pattern == "/code" ? Judged::code : Judged::line};
 }
 
 Result<CommandRecord> CommandRecord::start(audit::Log& log, Caller caller, const SandboxId& id, CommandRoutes::Kind kind,

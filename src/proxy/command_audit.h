@@ -1,5 +1,6 @@
 // Commands and terminals in the audit log: recorded before they are forwarded (or not forwarded at all), and again when they end.
 #pragma once
+#include <cstdint>
 #include <memory>
 #include <optional>
 #include <string>
@@ -25,10 +26,13 @@ enum class Told { by_events, by_frames, by_hangup, at_once };
 class CommandRoutes {
  public:
   CommandRoutes();
+  // What the command policy looks at. attach: a terminal that was judged when it was made.
+  enum class Judged : std::uint8_t { nothing, line, argv, code, context, terminal, attach };
   struct Kind {
-    std::string_view action;  // "command.start", "command.interrupt", "terminal.attach", ...
+    std::string_view action;  // "command.start", "command.interrupt", "terminal.attach", ...; "" = not recorded
     Told told;
     std::string_view end = "command.end";  // what the end is called
+    Judged judged = Judged::nothing;
   };
   std::optional<Kind> find(std::string_view method, std::string_view path) const;
   // A request that asks execd to pass it on to execd: it would run a command without a record.

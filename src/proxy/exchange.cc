@@ -49,9 +49,9 @@ Task<Result<http::ClientConnection::Head>> Proxy::start_exchange(const SandboxId
   co_return co_await connection->start(std::move(outgoing));
 }
 
-Task<Result<std::unique_ptr<Exchange>>> Proxy::ask_execd(SandboxId id, http::ClientRequest request, Caller caller) {
+Task<Result<std::unique_ptr<Exchange>>> Proxy::ask_execd(SandboxId id, http::ClientRequest request, Caller caller, Asking asking) {
   auto exchange = std::make_unique<Exchange>(*this, id);
-  CO_TRY(exchange->record_, co_await admit_command(id, request.method, request.target, request.body, caller));
+  CO_TRY(exchange->record_, co_await admit_command(id, request.method, request.target, request.body, caller, std::move(asking)));
   auto path = std::string_view(request.target).substr(0, request.target.find('?'));
   if (request.body_source && UploadRecord::is_upload(request.method, path)) {
     exchange->upload_.emplace(audit_, std::move(caller), id, *request.body_source, request.headers.get("Content-Type"));

@@ -6,6 +6,8 @@
 #include "base/clock.h"
 #include "base/log.h"
 #include "base/text.h"
+#include "model/json.h"
+#include "proxy/command_request.h"
 #include "proxy/egress_policy.h"
 #include "proxy/forward.h"
 #include "proxy/headers.h"
@@ -16,6 +18,7 @@ namespace osb::proxy {
 namespace {
 
 constexpr auto kConnectDeadline = std::chrono::seconds(5);
+constexpr std::size_t kLanguageAnswerBytes = 16 * 1024;
 constexpr std::int64_t kRenewIntervalNanos = 60'000'000'000;
 constexpr std::string_view kRenewExtension = "access.renew.extend.seconds";
 
@@ -83,7 +86,7 @@ struct Proxy::Visit {
 };
 
 Proxy::Proxy(asio::io_context& io, lifecycle::Service& lifecycle, audit::Log& audit, Tokens tokens)
-    : lifecycle_(lifecycle), audit_(audit), tokens_(std::move(tokens)), tasks_(io.get_executor()) {}
+    : lifecycle_(lifecycle), audit_(audit), tokens_(std::move(tokens)), gate_(io, lifecycle, audit), tasks_(io.get_executor()) {}
 
 Task<Result<>> Proxy::serve(http::Request& request, http::Responder& responder, Route route, Caller caller) {
   auto id = SandboxId::parse(route.id);
@@ -153,7 +156,8 @@ Task<Result<>> Proxy::visit_execd(Visit& visit) {
       outgoing.body_source = visit.request.body;
     }
   }
-  CO_TRY(auto record, co_await admit_command(visit.sandbox.id, outgoing.method, outgoing.target, outgoing.body, visit.caller));
+  CO_TRY(auto record, co_await admit_command(visit.sandbox.id, outgoing.method, outgoing.target, outgoing.body, visit.caller,
+                                             {.client = &visit.responder}));
   std::optional<UploadRecord> upload;
   if (outgoing.body_source && UploadRecord::is_upload(visit.request.method, path_of(visit.target))) {
     upload.emplace(audit_, visit.caller, visit.sandbox.id, *visit.request.body, visit.request.headers.get("Content-Type"));
@@ -170,12 +174,38 @@ Task<Result<>> Proxy::visit_execd(Visit& visit) {
 }
 
 Task<Result<std::optional<CommandRecord>>> Proxy::admit_command(SandboxId id, std::string_view method, std::string_view target,
-                                                                std::string_view body, Caller caller) {
+                                                                std::string_view body, Caller caller, Asking asking) {
   auto kind = commands_.find(method, path_of(target));
   if (!kind) co_return std::optional<CommandRecord>();
+  if (kind->judged != CommandRoutes::Judged::nothing) {
+    auto passed = co_await pass_gate(id, kind->judged, body, caller, std::move(asking));
+    if (!passed) co_return std::move(passed).error();
+  }
+  if (kind->action.empty()) co_return std::optional<CommandRecord>();
   auto started = CommandRecord::start(audit_, std::move(caller), id, *kind, target, body);
   if (!started) co_return std::move(started).error().in("record command").with_code("GENERAL::AUDIT_UNAVAILABLE");
   co_return std::optional(*std::move(started));
+}
+
+Task<Result<>> Proxy::pass_gate(SandboxId id, CommandRoutes::Judged judged, std::string_view body, Caller caller, Asking asking) {
+  if (!gate_.judges(id)) co_return Ok{};
+  auto command = command_of(judged, body);
+  if (judged == CommandRoutes::Judged::code && command.language.empty()) command.language = co_await context_language(id, context_of(body));
+  // Whoever made the terminal was asked then; only a refusal since is new.
+  if (judged == CommandRoutes::Judged::attach) asking.only_refuse = true;
+  CO_TRY([[maybe_unused]] auto verdict, co_await gate_.pass(std::move(caller), id, std::move(command), std::move(asking)));
+  co_return Ok{};
+}
+
+// The language of a context as execd has it; "" when it does not say.
+Task<std::string> Proxy::context_language(SandboxId id, std::string context) {
+  http::ClientRequest request;
+  request.target = cat("/code/contexts/", http::percent_encode(context));
+  auto answer = co_await http::fetch(lifecycle_.runtime().execd(id), std::move(request), kConnectDeadline, kLanguageAnswerBytes);
+  if (!answer || answer->status != 200) co_return std::string();
+  auto object = parse_json_object(answer->body);
+  const auto* language = object ? object->if_contains("language") : nullptr;
+  co_return language && language->is_string() ? std::string(language->get_string()) : std::string();
 }
 
 Task<Result<int>> Proxy::exchange_with_execd(Visit& visit, http::ClientRequest outgoing, Watch* watch) {
@@ -246,11 +276,13 @@ Task<void> Proxy::renew(SandboxId id, WallTime until, Caller caller) {
 }
 
 void Proxy::forget(const SandboxId& id) {
+  gate_.forget(id);
   idle_.forget(id);
   renewed_nanos_.erase(id.text());
 }
 
 Task<void> Proxy::stop() {
+  gate_.stop();
   idle_.clear();
   co_await tasks_.stop();
 }

@@ -15,6 +15,7 @@
 #include "lifecycle/service.h"
 #include "model/caller.h"
 #include "proxy/command_audit.h"
+#include "proxy/command_gate.h"
 #include "proxy/exchange.h"
 #include "proxy/idle_connections.h"
 #include "proxy/tokens.h"
@@ -36,11 +37,12 @@ class Proxy {
   Task<Result<>> serve(http::Request& request, http::Responder& responder, Route route, Caller caller);
   // A request of our own to the execd of a sandbox that runs: on record and on the same connections as a client's. The path
   // is execd's. The proxy outlives the exchange.
-  Task<Result<std::unique_ptr<Exchange>>> ask_execd(SandboxId id, http::ClientRequest request, Caller caller);
+  Task<Result<std::unique_ptr<Exchange>>> ask_execd(SandboxId id, http::ClientRequest request, Caller caller, Asking asking = {});
   void forget(const SandboxId& id);  // the sandbox ended: drop what is kept for it
   Task<void> stop();
 
   const Tokens& tokens() const { return tokens_; }
+  CommandGate& gate() { return gate_; }  // for whoever runs commands by another way than serve()
   std::size_t idle_connections() const { return idle_.size(); }
 
  private:
@@ -48,10 +50,12 @@ class Proxy {
   struct Visit;  // one request on its way
   // The one place every command passes before it reaches a sandbox, whichever door it came through. nullopt: not a command.
   Task<Result<std::optional<CommandRecord>>> admit_command(SandboxId id, std::string_view method, std::string_view target,
-                                                           std::string_view body, Caller caller);
+                                                           std::string_view body, Caller caller, Asking asking = {});
   std::optional<http::Response> check_tokens(const Visit& visit) const;
   Task<Result<>> answer_egress(Visit& visit);
   Task<Result<>> visit_execd(Visit& visit);
+  Task<Result<>> pass_gate(SandboxId id, CommandRoutes::Judged judged, std::string_view body, Caller caller, Asking asking);
+  Task<std::string> context_language(SandboxId id, std::string context);
   Task<Result<>> visit_port(Visit& visit);
   Task<Result<http::ClientConnection::Head>> start_exchange(const SandboxId& id, http::ClientRequest outgoing,
                                                             std::unique_ptr<http::ClientConnection>& connection);
@@ -66,6 +70,7 @@ class Proxy {
   audit::Log& audit_;
   Tokens tokens_;
   CommandRoutes commands_;
+  CommandGate gate_;
   IdleConnections idle_;
   bool sweeping_ = false;
   std::map<std::string, std::int64_t, std::less<>> renewed_nanos_;
