@@ -124,7 +124,7 @@ endfunction()
 
 # One test program a room from the *_test.cc beside its code, one for tests/kernel (needs root and a real kernel).
 function(osb_tests)
-  foreach(room base sys model async http store audit image runtime lifecycle proxy session api enter launch execd daemon cli)
+  foreach(room base sys model async http store audit image runtime lifecycle proxy session api grpc_door enter launch execd daemon cli)
     file(GLOB_RECURSE tests CONFIGURE_DEPENDS ${CMAKE_SOURCE_DIR}/src/${room}/*_test.cc)
     if(tests)
       add_executable(test_${room} ${tests})

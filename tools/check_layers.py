@@ -24,6 +24,7 @@ ROOMS = {
     "proxy": "base model async http audit runtime lifecycle",
     "session": "base model async http audit runtime lifecycle proxy",
     "api": "base model async http lifecycle proxy session image",
+    "grpc_door": "base async http",
     "enter": "base sys model",
     "launch": "base sys model enter",
     "execd": "base sys model async http enter",
@@ -32,7 +33,7 @@ ROOMS = {
 }
 
 # Who may name Asio, and who may name Beast: everyone else speaks through async/ and http/.
-ASIO = {"async", "http", "runtime", "lifecycle", "proxy", "session", "api", "execd", "daemon", "cli"}
+ASIO = {"async", "http", "runtime", "lifecycle", "proxy", "session", "api", "grpc_door", "execd", "daemon", "cli"}
 BEAST = {"http"}
 
 INCLUDE = re.compile(r'^[ \t]*#[ \t]*include[ \t]+(?:"([^"]+)"|<(boost/(?:asio|beast)[^>]*)>)', re.M)
