@@ -55,7 +55,7 @@ function(osb_room_flavour name suffix deps libs sources)
     target_link_libraries(${target} PUBLIC osb_boost${suffix})
   endif()
   # The heavy headers (Asio, Boost.JSON) are parsed once for all rooms that see them.
-  if(suffix STREQUAL "" AND NOT name MATCHES "^(base|sys|enter|launch|store)$")
+  if(suffix STREQUAL "" AND NOT name MATCHES "^(base|sys|enter|launch|confine|store)$")
     if(NOT TARGET osb_pch)
       file(WRITE ${CMAKE_BINARY_DIR}/pch.cc "")
       add_library(osb_pch OBJECT ${CMAKE_BINARY_DIR}/pch.cc)
@@ -124,7 +124,7 @@ endfunction()
 
 # One test program a room from the *_test.cc beside its code, one for tests/kernel (needs root and a real kernel).
 function(osb_tests)
-  foreach(room base sys model async http store audit image runtime lifecycle proxy session api grpc_door enter launch execd daemon cli)
+  foreach(room base sys model async http store audit image runtime lifecycle proxy session api grpc_door enter launch confine execd daemon cli)
     file(GLOB_RECURSE tests CONFIGURE_DEPENDS ${CMAKE_SOURCE_DIR}/src/${room}/*_test.cc)
     if(tests)
       add_executable(test_${room} ${tests})

@@ -27,6 +27,7 @@ ROOMS = {
     "grpc_door": "base async http",
     "enter": "base sys model",
     "launch": "base sys model enter",
+    "confine": "base sys model enter launch",
     "execd": "base sys model async http enter",
     "daemon": "base sys model async http store audit image runtime lifecycle proxy session api",
     "cli": "base sys model async http image daemon",

@@ -4,6 +4,7 @@
 #include <cstdlib>
 
 #include "base/text.h"
+#include "model/places.h"
 #include "sys/kernel_file.h"
 
 namespace osb::cli {
@@ -35,7 +36,7 @@ Error nobody(const Address& address, const Error& why) {
 // The names the daemon's configuration has for these two, so that one environment serves both sides.
 std::string usual_socket() {
   auto root = environment("OPENSANDBOX_STORAGE_RUN_DIR"), instance = environment("OPENSANDBOX_SERVER_INSTANCE");
-  return cat(root.empty() ? "/run/opensandbox" : root, "/", instance.empty() ? "default" : instance, "/api.sock");
+  return cat(root.empty() ? usual_run_dir() : root, "/", instance.empty() ? "default" : instance, "/api.sock");
 }
 
 Result<std::optional<Address>> named_daemon(const Args& args) {
@@ -63,7 +64,7 @@ Result<std::string> key_for(const Args& args, const Address& address) {
   if (address.is_unix) return std::string();
   // A key file we may not read is no error: the daemon may run without keys, and says 401 where it does not.
   if (address.host != "127.0.0.1" && address.host != "localhost" && address.host != "::1") return std::string();
-  auto key = read_key(std::string(kDefaultKeyFile));
+  auto key = read_key(usual_state_dir() + "/api-key");
   return key ? *std::move(key) : std::string();
 }
 

@@ -9,10 +9,9 @@
 
 namespace osb::cli {
 
-// <run dir>/<instance>/api.sock: /run/opensandbox/default/api.sock unless OPENSANDBOX_STORAGE_RUN_DIR or
-// OPENSANDBOX_SERVER_INSTANCE say otherwise.
+// <run dir>/<instance>/api.sock: /run/opensandbox/default/api.sock (an ordinary user: below his own run directory, model/places.h)
+// unless OPENSANDBOX_STORAGE_RUN_DIR or OPENSANDBOX_SERVER_INSTANCE say otherwise.
 std::string usual_socket();
-inline constexpr std::string_view kDefaultKeyFile = "/var/lib/opensandbox/api-key";
 
 // --host, then OPENSANDBOX_HOST, then OPEN_SANDBOX_DOMAIN (what the SDKs read). nullopt: none of them says anything.
 Result<std::optional<Address>> named_daemon(const Args& args);

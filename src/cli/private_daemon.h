@@ -9,11 +9,16 @@
 
 namespace osb::cli {
 
+struct PrivateOptions {
+  std::string runtime;    // "" = as the environment says
+  std::string workspace;  // of the runtime process: a directory of the host; "" = one of memory
+};
+
 // Owns the process, its run directory and its state directory. When we are killed the kernel tells it (a parent-death
 // signal), and it removes both by itself.
 class PrivateDaemon {
  public:
-  static Result<PrivateDaemon> start(Signals& signals);
+  static Result<PrivateDaemon> start(Signals& signals, const PrivateOptions& options);
   PrivateDaemon(PrivateDaemon&&) noexcept = default;
   PrivateDaemon& operator=(PrivateDaemon&&) = delete;
   ~PrivateDaemon() { stop(); }

@@ -10,6 +10,7 @@
 #include "cli/exit_code.h"
 #include "cli/find_daemon.h"
 #include "cli/private_daemon.h"
+#include "cli/runtime_choice.h"
 #include "cli/terminal.h"
 
 namespace osb::cli {
@@ -42,6 +43,9 @@ constexpr std::array kOptions{
     OptionSpec{"--keep", "", "leave the sandbox for an hour; its id goes to stderr"},
     kNameOption,
     kMetadataOption,
+    kRuntimeOption,
+    kWorkspaceOption,
+    OptionSpec{"--verbose", "", "say on stderr what the runtime is and what it does not isolate"},
     kHostOption,
     kKeyOption,
     kKeyFileOption,
@@ -53,18 +57,35 @@ struct Place {
   Api api;
 };
 
-Result<Place> find_place(const Args& args, Signals& signals) {
-  TRY(auto named, named_daemon(args));
-  auto found = find_daemon(args);
-  bool nobody = !found && found.error().kind() == Errc::unavailable;
-  if (named || !nobody) {
-    if (!found) return std::move(found).error();
-    return Place{nullptr, *std::move(found)};
-  }
-  TRY(auto daemon, PrivateDaemon::start(signals));
+Result<Place> own_place(const WantedRuntime& wanted, Signals& signals) {
+  TRY(auto daemon, PrivateDaemon::start(signals, {wanted.name, wanted.workspace}));
   auto own = std::make_unique<PrivateDaemon>(std::move(daemon));
   Api api(own->address(), {});
   return Place{std::move(own), std::move(api)};
+}
+
+// A daemon that was named must be the right one; one that is merely there is passed by when it is not.
+Result<Place> find_place(const Args& args, const WantedRuntime& wanted, Signals& signals) {
+  TRY(auto named, named_daemon(args));
+  if (named && !wanted.workspace.empty())
+    return usage_error("--workspace is for a sandbox made here; the named daemon has its own", "leave out --host");
+  if (!named && !wanted.workspace.empty()) return own_place(wanted, signals);
+  auto found = find_daemon(args);
+  bool nobody = !found && found.error().kind() == Errc::unavailable;
+  if (!found && nobody && !named) return own_place(wanted, signals);
+  if (!found) return std::move(found).error();
+  if (wanted.name.empty()) return Place{nullptr, *std::move(found)};
+  TRY(auto runtime, runtime_of(*found));
+  if (runtime == wanted.name) return Place{nullptr, *std::move(found)};
+  if (!named) return own_place(wanted, signals);
+  return Error(Errc::unsupported, cat("the named daemon makes sandboxes with the runtime ", runtime, ", not ", wanted.name))
+      .with_hint("leave out --runtime or --host");
+}
+
+Result<> say_what_it_is(Api& api) {
+  TRY(auto runtime, runtime_of(api));
+  note(cat("runtime ", runtime, runtime == "process" ? cat("; it does not isolate:\n", kNotIsolatedByProcess) : std::string()));
+  return Ok{};
 }
 
 // Deletes the sandbox when it goes out of scope, whatever happened in between.
@@ -125,7 +146,9 @@ Result<int> run(const Args& args) {
 
 Result<int> run_once(const Args& args, RunOptions options) {
   Signals signals;
-  TRY(auto place, find_place(args, signals));
+  TRY(auto wanted, read_wanted_runtime(args));
+  TRY(auto place, find_place(args, wanted, signals));
+  if (args.has("verbose")) CHECK_OK(say_what_it_is(place.api));
   auto status = run_in(place.api, options, signals);
   bool interrupted = !status && status.error().sys() == EINTR;
   if (!interrupted) return status;
@@ -165,6 +188,10 @@ constinit const CommandSpec kRun{
         ", else\n"
         "starts one for this run alone (needs root) and removes it afterwards.\n"
         "\n"
+        "--runtime process needs no root: a user namespace of your own, Landlock, system-call filter, no network, a read-only root, your\n"
+        "home not shown. --workspace DIR makes a directory of yours its /workspace; what the command writes there stays. It does not\n"
+        "isolate everything that the runtime native does: --verbose and docs/runtimes.md say what.\n"
+        "\n"
         "With -t the command gets this terminal: keys, size and signals are its own until it ends. Without, stdin passes as it is\n"
         "(a pipe, a file, or lines typed here).\n"
         "\n"
@@ -177,7 +204,8 @@ constinit const CommandSpec kRun{
         "opensandbox run -it -- bash\n"
         "opensandbox run --memory 256Mi --timeout 10s -- ./untrusted < input > output\n"
         "tar c src | opensandbox run -w /workspace -- sh -c 'tar x && make -C src'\n"
-        "opensandbox run -e LANG=C --mode root --rw -- id",
+        "opensandbox run -e LANG=C --mode root --rw -- id\n"
+        "opensandbox run --runtime process --workspace . -- make test",
     .options = kOptions,
     .operand = Operand::program,
     .carries_command = true,

@@ -18,6 +18,7 @@
 #include "base/log.h"
 #include "base/result.h"
 #include "model/limits.h"
+#include "model/places.h"
 #include "model/policy.h"
 #include "model/sandbox.h"
 
@@ -103,10 +104,15 @@ struct AuthConfig {
 };
 
 struct StorageConfig {
-  std::string state_dir = "/var/lib/opensandbox";
-  std::string run_dir = "/run/opensandbox";     // the instance's folder is <run_dir>/<instance>
+  std::string state_dir = usual_state_dir();
+  std::string run_dir = usual_run_dir();        // the instance's folder is <run_dir>/<instance>
   std::vector<std::string> allowed_host_paths;  // host volumes must lie in one of them; empty = there are none
   std::uint64_t volume_default_mb = 1024;       // MiB of a named volume whose request gives no size
+};
+
+// Of the runtime `process`.
+struct ProcessConfig {
+  std::string workspace;  // directory of the host that every sandbox has as /workspace; "" = each its own, of memory
 };
 
 struct AuditConfig {
@@ -148,6 +154,7 @@ struct Config {
   ServerConfig server;
   AuthConfig auth;
   StorageConfig storage;
+  ProcessConfig process;
   AuditConfig audit;
   ImagesConfig images;
   LogConfig log;

@@ -46,11 +46,11 @@ Result<> set_optional_path(std::string& field, std::string_view text) {
 }
 
 Result<> set_runtime(std::string& field, std::string_view text) {
-  static const std::vector<std::string_view> kPlanned{"docker", "gvisor", "kubernetes", "vm", "process"};
-  if (text != "native" && std::find(kPlanned.begin(), kPlanned.end(), text) != kPlanned.end())
-    return bad(cat("the runtime ", text, " is not available in this build; use native"));
-  if (text != "native") return bad("must be native");
-  field = text;
+  static const std::vector<std::string_view> kPlanned{"docker", "gvisor", "kubernetes", "vm"};
+  if (std::find(kPlanned.begin(), kPlanned.end(), text) != kPlanned.end())
+    return bad(cat("the runtime ", text, " is not available in this build; use native or process"));
+  if (text != "native" && text != "process" && text != "subprocess") return bad("must be native or process");
+  field = text == "subprocess" ? "process" : text;
   return Ok{};
 }
 
@@ -233,7 +233,8 @@ using View = std::string_view;
 using C = const Config&;
 
 const Option kOptions[] = {
-    {"runtime", "OPENSANDBOX_RUNTIME", "runtime", "native", "what sandboxes are made of", true,
+    {"runtime", "OPENSANDBOX_RUNTIME", "runtime", "native or process",
+     "what sandboxes are made of: by root, or by an ordinary user for himself", true,
      [](Config& c, View t) { return set_runtime(c.runtime, t); }, [](C c) { return c.runtime; }},
 
     {"resources.memory_mb", "OPENSANDBOX_RESOURCES_MEMORY_MB", "memory-mb", "whole number 16..1048576, MiB",
@@ -372,6 +373,10 @@ const Option kOptions[] = {
      "size of a named volume whose request gives none", true,
      [](Config& c, View t) { return set_number(c.storage.volume_default_mb, t, 16, 1'048'576); },
      [](C c) { return cat(c.storage.volume_default_mb); }},
+
+    {"process.workspace", "OPENSANDBOX_PROCESS_WORKSPACE", "process-workspace", "absolute path; empty = each sandbox its own, of memory",
+     "directory of this host that every sandbox of the runtime process has as /workspace", true,
+     [](Config& c, View t) { return set_optional_path(c.process.workspace, t); }, [](C c) { return json_string(c.process.workspace); }},
 
     {"audit.directory", "OPENSANDBOX_AUDIT_DIRECTORY", "audit-directory", "absolute path; empty = <state_dir>/audit",
      "where audit.jsonl is written", true, [](Config& c, View t) { return set_optional_path(c.audit.directory, t); },

@@ -75,6 +75,8 @@ Result<Instance> Instance::open(const Config& config, bool is_private) {
   for (const auto* directory : {&instance.run_dir_, &instance.state_dir_}) {
     if (is_private) CHECK_OK(claim(*directory));
     CHECK_OK(sys::make_dirs(*directory, 0700));
+    // Root's places are root's. An ordinary user's may lie in /tmp, where somebody else was faster.
+    if (::geteuid() != 0) CHECK_OK(sys::fs::check_path_is_ours(*directory));
   }
   TRY(instance.run_lock_, lock(cat(instance.run_dir_, kPidFile), instance.run_dir_));
   TRY(instance.state_lock_, lock(cat(instance.state_dir_, kStateLock), instance.state_dir_));

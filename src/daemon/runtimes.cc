@@ -6,6 +6,8 @@
 
 #include "base/text.h"
 #include "runtime/native/native_runtime.h"
+#include "runtime/process/process_runtime.h"
+#include "runtime/process/workspace.h"
 
 namespace osb::daemon {
 namespace {
@@ -49,11 +51,29 @@ Task<Result<StartedRuntime>> start_native(RuntimeSetting setting) {
   co_return started;
 }
 
+Task<Result<StartedRuntime>> start_process(RuntimeSetting setting) {
+  runtime::ProcessOptions options;
+  options.images = &setting.images;
+  options.run_dir = setting.instance.run_dir();
+  options.data_dir = setting.instance.data_dir();
+  options.private_instance = setting.private_instance;
+  CO_TRY(options.workspace, runtime::checked_workspace(setting.config.process.workspace));
+  CO_TRY(options.confine_path, find_program("opensandbox-confine"));
+  CO_TRY(options.execd_path, find_program("opensandbox-execd"));
+  CO_TRY(auto process, co_await runtime::ProcessRuntime::start(setting.io, std::move(options)));
+  process->set_ended_handler(std::move(setting.ended));
+  StartedRuntime started;
+  started.stop = [raw = process.get()] { return raw->stop(); };
+  started.runtime = std::move(process);
+  co_return started;
+}
+
 }  // namespace
 
 Task<Result<StartedRuntime>> start_runtime(RuntimeSetting setting) {
   if (setting.config.runtime == "native") co_return co_await start_native(std::move(setting));
-  co_return Error(Errc::unsupported, cat("there is no runtime '", setting.config.runtime, "'")).with_hint("set runtime: native");
+  if (setting.config.runtime == "process") co_return co_await start_process(std::move(setting));
+  co_return Error(Errc::unsupported, cat("there is no runtime '", setting.config.runtime, "'")).with_hint("set runtime: native or process");
 }
 
 }  // namespace osb::daemon

@@ -111,7 +111,7 @@ class Daemon {
     request.merge_output = native_;
     // Elsewhere the container's own log shows what the entrypoint says.
     request.inherit_stdio = !native_;
-    if (native_) request.who = sandbox_.setup.who;
+    if (const Identity* who = becomes(sandbox_.setup)) request.who = *who;
     auto process = sandbox_.processes.start(request);
     if (!process) fail(process.error());
     entrypoint_ = *process;

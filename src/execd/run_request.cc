@@ -61,10 +61,11 @@ Result<> place(StartRequest& start, const Setup& setup, const std::string& cwd) 
 }
 
 Result<> identify(StartRequest& start, const Setup& setup, const RunRequest& request) {
-  if (setup.native) start.who = setup.who;
+  if (const Identity* who = becomes(setup)) start.who = *who;
   bool another = request.uid && !(setup.native && *request.uid == setup.who.uid && request.gid.value_or(setup.who.gid) == setup.who.gid);
   if (another && setup.native && *request.uid == kAgentUid) return invalid("this uid is reserved", "uid");
   if (!another) return Ok{};
+  if (setup.one_user) return invalid("this runtime has one user, and nobody can become another", "uid");
   start.who = look_up(*request.uid, request.gid);
   become(start.env, *start.who);
   return Ok{};

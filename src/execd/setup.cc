@@ -15,6 +15,7 @@ Result<Setup> parse_setup(std::string_view json) {
   TRY(setup.entrypoint, list_member(object, "entrypoint"));
   TRY(setup.home, text_member(object, "home"));
   TRY(setup.keep_caps, flag_member(object, "keep_caps"));
+  TRY(setup.one_user, flag_member(object, "one_user"));
   TRY(std::string cwd, text_member(object, "cwd"));
   TRY(auto uid, id_member(object, "uid"));
   TRY(auto gid, id_member(object, "gid"));

@@ -21,8 +21,12 @@ struct Setup {
   std::string home;
   Identity who;              // the sandbox's own user; elsewhere execd's
   bool keep_caps = false;    // native only: root mode
+  bool one_user = false;     // native only: execd and programs are the same user and nobody can become another
   std::string access_token;  // empty: none is asked for
 };
+
+// Whom a program must become first; nobody where it is the right user already.
+inline const Identity* becomes(const Setup& setup) { return setup.native && !setup.one_user ? &setup.who : nullptr; }
 
 // The set-up text of a native sandbox. Members that are not known are ignored; wrong types are errors.
 Result<Setup> parse_setup(std::string_view json);

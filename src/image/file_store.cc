@@ -54,10 +54,15 @@ Error not_found(std::string_view reference, const std::vector<Image>& have) {
 
 }  // namespace
 
+Result<> check_may_add() {
+  if (::geteuid() == 0) return Ok{};
+  return Error(Errc::unsupported, "an ordinary user has the image host only: files of other images keep owners that only root can give")
+      .with_code("SANDBOX::IMAGE_NOT_FOUND")
+      .with_hint("use the image host, or run the daemon as root with the runtime native")
+      .at("image");
+}
+
 Result<std::unique_ptr<FileStore>> FileStore::open(const std::string& root, StoreOptions options) {
-  if (::geteuid() != 0)
-    return Error(Errc::permission_denied, "the image store needs root: files in layers keep their owners")
-        .with_hint("run this command as root");
   std::unique_ptr<FileStore> store(new FileStore(std::move(options)));
   CHECK_OK(store->prepare(root));
   TRY(auto held, store->lock());
@@ -188,6 +193,7 @@ Result<std::uint64_t> FileStore::layer_size(const std::string& layer) const {
 }
 
 Result<Image> FileStore::import(const std::string& path, const ImportOptions& options) {
+  CHECK_OK(check_may_add());
   std::string wanted;
   if (!options.name.empty()) {
     TRY(wanted, new_name(options.name));

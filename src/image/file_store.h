@@ -28,6 +28,9 @@ struct StoreOptions {
   BudgetLimits limits;  // its bytes and entries are those of each import's own options
 };
 
+// unsupported for anybody but root, whose store has the host image only.
+Result<> check_may_add();
+
 // Safe to use from several threads: after open() only files change.
 class FileStore : public Store {
  public:

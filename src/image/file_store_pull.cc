@@ -45,11 +45,13 @@ Registries FileStore::registries() const {
 }
 
 Result<> FileStore::check_pullable(const std::string& reference) const {
+  CHECK_OK(check_may_add());
   TRY([[maybe_unused]] auto name, registry::remote_name(reference, registries().default_registry));
   return Ok{};
 }
 
 Result<Image> FileStore::pull(const std::string& reference, const PullOptions& options) {
+  CHECK_OK(check_may_add());
   TRY(auto name, new_name(reference));
   auto pulled = pull_once(reference, name, options);
   if (!pulled && lost_a_layer(pulled.error())) pulled = pull_once(reference, name, options);

@@ -48,6 +48,11 @@ inline int fsmount(int fs, unsigned attributes) { return static_cast<int>(::sysc
 inline int open_tree_clone(int dir, const char* path) {
   return static_cast<int>(::syscall(SYS_open_tree, dir, path, OPEN_TREE_CLONE | OPEN_TREE_CLOEXEC | (*path == 0 ? AT_EMPTY_PATH : 0)));
 }
+// With everything mounted below it; the only way for a user who may not uncover what lies under the host's mounts.
+inline int open_whole_tree_clone(int dir, const char* path) {
+  unsigned flags = OPEN_TREE_CLONE | OPEN_TREE_CLOEXEC | AT_RECURSIVE | (*path == 0 ? AT_EMPTY_PATH : 0);
+  return static_cast<int>(::syscall(SYS_open_tree, dir, path, flags));
+}
 inline int move_mount(int mount, int to_dir, const char* to_path) {
   unsigned flags = MOVE_MOUNT_F_EMPTY_PATH | (*to_path == 0 ? MOVE_MOUNT_T_EMPTY_PATH : 0);
   return static_cast<int>(::syscall(SYS_move_mount, mount, "", to_dir, to_path, flags));
@@ -58,6 +63,11 @@ inline int mount_setattr(int mount, std::uint64_t set, int userns = -1, std::uin
   attr.propagation = propagation;
   if (set & MOUNT_ATTR_IDMAP) attr.userns_fd = static_cast<std::uint64_t>(userns);
   return static_cast<int>(::syscall(SYS_mount_setattr, mount, "", AT_EMPTY_PATH, &attr, sizeof attr));
+}
+inline int mount_setattr_whole(int mount, std::uint64_t set) {
+  mount_attr attr{};
+  attr.attr_set = set;
+  return static_cast<int>(::syscall(SYS_mount_setattr, mount, "", AT_EMPTY_PATH | AT_RECURSIVE, &attr, sizeof attr));
 }
 
 // ---- Landlock ----

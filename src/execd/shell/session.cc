@@ -88,7 +88,7 @@ void Session::begin(const std::shared_ptr<ShellRun>& run, std::string& batch) {
     started = start_shell();
   }
   const Setup& setup = sandbox_.setup;
-  if (started) started = run->begin(setup.native ? &setup.who : nullptr);
+  if (started) started = run->begin(becomes(setup));
   if (started) return;
   events::append_output(batch, run->record().next_seq(), "stderr", cat("the session's shell: ", started.error().what()));
   run->finish({.cause = Cause::not_started, .code = 126});

@@ -23,31 +23,30 @@ namespace {
 
 using namespace std::chrono_literals;
 
-// What a failed start said on stderr, first line; the log has the rest.
-std::string first_line_of(int fd) {
-  char text[512];
+// What a failed start said on stderr: why, and on a second line perhaps the way out.
+Error told_in(int fd) {
+  char text[1024];
   auto n = ::pread(fd, text, sizeof text, 0);
-  return n > 0 ? std::string(split(std::string_view(text, static_cast<std::size_t>(n)), '\n')[0]) : std::string("no reason given");
+  if (n <= 0) return Error(Errc::unavailable, "no reason given");
+  auto lines = split(std::string_view(text, static_cast<std::size_t>(n)), '\n');
+  Error error(Errc::unavailable, std::string(lines[0]));
+  constexpr std::string_view kHint = "hint: ";
+  if (lines.size() < 2 || !lines[1].starts_with(kHint)) return error;
+  return std::move(error).with_hint(lines[1].substr(kHint.size()));
+}
+
+std::vector<std::string> arguments_of(const LaunchOptions& options) {
+  std::vector<std::string> args = {options.launch_path, "--run-dir",        options.run_dir, "--data-dir", options.data_dir,
+                                   "--execd",           options.execd_path, "--background",  "--log",      options.run_dir + "/launch.log"};
+  if (options.private_instance) args.push_back("--private");
+  if (!options.confines)
+    args.insert(args.end(), {"--instance", options.instance, "--ranges-dir", options.ranges_dir, "--pool", cat(options.parts)});
+  if (!options.workspace.empty()) args.insert(args.end(), {"--workspace", options.workspace});
+  return args;
 }
 
 Result<pid_t> spawn_launcher(const LaunchOptions& options, int error_fd) {
-  std::vector<std::string> args = {options.launch_path,
-                                   "--instance",
-                                   options.instance,
-                                   "--run-dir",
-                                   options.run_dir,
-                                   "--ranges-dir",
-                                   options.ranges_dir,
-                                   "--data-dir",
-                                   options.data_dir,
-                                   "--execd",
-                                   options.execd_path,
-                                   "--background",
-                                   "--log",
-                                   options.run_dir + "/launch.log",
-                                   "--pool",
-                                   cat(options.parts)};
-  if (options.private_instance) args.push_back("--private");
+  auto args = arguments_of(options);
   std::vector<char*> argv;
   for (auto& arg : args) argv.push_back(arg.data());
   argv.push_back(nullptr);
@@ -115,7 +114,7 @@ Task<Result<>> LaunchClient::spawn() {
     sys::raw::pidfd_send_signal(exit.native_handle(), SIGKILL);
     co_return Error(Errc::timeout, "the launcher did not get ready in 20 s");
   }
-  if (info.si_code != CLD_EXITED || info.si_status != 0) co_return Error(Errc::unavailable, first_line_of(said.get()));
+  if (info.si_code != CLD_EXITED || info.si_status != 0) co_return told_in(said.get());
   co_return Ok{};
 }
 

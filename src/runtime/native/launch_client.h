@@ -24,6 +24,8 @@ struct LaunchOptions {
   std::string execd_path;
   bool private_instance = false;
   std::uint32_t parts = 8;  // namespaces it keeps ready
+  bool confines = false;    // the program is opensandbox-confine, which needs no privilege and speaks the same language
+  std::string workspace;    // of that one: a directory of the host that every sandbox has as /workspace
 };
 
 struct LaunchAnswer {

@@ -126,7 +126,7 @@ Task<void> NativeRuntime::stop(bool destroy_all) {
 Task<Result<>> NativeRuntime::create(SandboxId id, SandboxSpec spec, std::uint64_t deadline_boot_nanos) {
   CO_TRY(auto image, spec.snapshot_id.empty() ? options_.images->resolve(spec.image) : options_.images->snapshot(spec.snapshot_id));
   CO_TRY(auto request, plan_create(id, spec, image, deadline_boot_nanos));
-  CO_TRY(auto setup, sealed_memory(plan_setup(spec, image)));
+  CO_TRY(auto setup, sealed_memory(plan_setup(spec, image, options_.one_user)));
   auto made = co_await make(std::move(id), request, std::move(setup));
   co_return made;
 }
@@ -136,7 +136,7 @@ Task<Result<>> NativeRuntime::prepare(SandboxId id, SandboxSpec spec) {
   if (image.digest != spec.image_digest) co_return Error(Errc::conflict, cat("image ", image.name, " is another one by now"));
   CO_TRY(auto request, plan_create(id, spec, image, 0));
   request.spare = 1;
-  CO_TRY(auto setup, sealed_memory(plan_setup(spec, image)));
+  CO_TRY(auto setup, sealed_memory(plan_setup(spec, image, options_.one_user)));
   auto made = co_await make(std::move(id), request, std::move(setup));
   co_return made;
 }
@@ -163,7 +163,7 @@ Task<Result<>> NativeRuntime::make(SandboxId id, wire::CreateRequest request, Fd
 // A claim that fails is the end of the spare. One that the launcher refuses it takes apart itself.
 Task<Result<>> NativeRuntime::claim(SandboxId id, SandboxSpec spec, std::uint64_t deadline_boot_nanos) {
   CO_TRY(auto image, options_.images->resolve(spec.image));
-  CO_TRY(auto setup, sealed_memory(plan_setup(spec, image)));
+  CO_TRY(auto setup, sealed_memory(plan_setup(spec, image, options_.one_user)));
   auto request = plan_claim(id, spec, deadline_boot_nanos);
   // No first program has to start, so there is nothing to wait for: a spare that is dead by now is told as the end of a sandbox.
   if (request.answer_at_once) {

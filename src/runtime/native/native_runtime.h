@@ -17,6 +17,7 @@ namespace osb::runtime {
 struct NativeOptions {
   LaunchOptions launch;
   const image::Store* images = nullptr;  // outlives the runtime
+  bool one_user = false;                 // in its sandboxes execd is the same user as its programs
 };
 
 class NativeRuntime final : public Runtime {

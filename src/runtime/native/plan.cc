@@ -59,7 +59,7 @@ wire::ClaimRequest plan_claim(const SandboxId& id, const SandboxSpec& spec, std:
   return request;
 }
 
-std::string plan_setup(const SandboxSpec& spec, const image::Image& image) {
+std::string plan_setup(const SandboxSpec& spec, const image::Image& image, bool one_user) {
   bool root = spec.policy.user == UserMode::root;
   StringMap env;
   for (const auto& [name, value] : image.env) env.insert_or_assign(name, value);
@@ -75,7 +75,7 @@ std::string plan_setup(const SandboxSpec& spec, const image::Image& image) {
   append_json_string(out, image.working_dir.empty() ? "/workspace" : image.working_dir);
   int payload = root ? 0 : 1000;
   out += cat(",\"uid\":", payload, ",\"gid\":", payload, ",\"home\":", root ? "\"/root\"" : "\"/home/user\"", ",\"keep_caps\":", root,
-             ",\"audit_exec\":true}");
+             ",\"one_user\":", one_user, ",\"audit_exec\":true}");
   return out;
 }
 

@@ -18,7 +18,8 @@ Result<wire::CreateRequest> plan_create(const SandboxId& id, const SandboxSpec& 
 wire::ClaimRequest plan_claim(const SandboxId& id, const SandboxSpec& spec, std::uint64_t deadline_boot_nanos);
 
 // What execd reads before it serves: who commands run as, with which environment, and the sandbox's first program.
-std::string plan_setup(const SandboxSpec& spec, const image::Image& image);
+// `one_user`: execd is the same user as the programs it starts.
+std::string plan_setup(const SandboxSpec& spec, const image::Image& image, bool one_user = false);
 
 // The words for a create that failed, and whose fault it is.
 Error describe_failure(wire::Step step, int sys, std::string_view detail);

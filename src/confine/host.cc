@@ -1,0 +1,157 @@
+#include "confine/host.h"
+
+#include <fcntl.h>
+#include <sched.h>
+#include <sys/mman.h>
+#include <sys/mount.h>
+#include <sys/sendfile.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <csignal>
+
+#include "base/text.h"
+#include "launch/shape.h"
+#include "sys/kernel_file.h"
+#include "sys/raw.h"
+
+namespace osb::confine {
+namespace {
+
+constexpr std::string_view kAllowNamespaces =
+    "allow them as root with one of: sysctl -w user.max_user_namespaces=15000; sysctl -w kernel.unprivileged_userns_clone=1 (Debian); "
+    "sysctl -w kernel.apparmor_restrict_unprivileged_userns=0 (Ubuntu 24.04 and later)";
+
+std::vector<enter::HostDirectory> find_host_directories() {
+  std::vector<enter::HostDirectory> found;
+  for (const char* name : {"usr", "bin", "sbin", "lib", "lib32", "lib64", "libx32"}) {
+    struct stat info{};
+    std::string path = cat("/", name);
+    if (::lstat(path.c_str(), &info) == 0 && S_ISDIR(info.st_mode)) found.push_back({path, name});
+  }
+  return found;
+}
+
+std::vector<std::string> existing_in_proc(const std::vector<const char*>& names) {
+  std::vector<std::string> found;
+  for (const char* name : names)
+    if (::access(cat("/proc/", name).c_str(), F_OK) == 0) found.emplace_back(name);
+  return found;
+}
+
+// What the namespaces must allow beyond being made: some hosts give them without any right inside.
+bool try_a_mount(int go) {
+  char byte = 0;
+  if (::read(go, &byte, 1) != 1) return errno = EPIPE, false;
+  if (::mount(nullptr, "/", nullptr, MS_REC | MS_PRIVATE, nullptr) != 0) return false;
+  return ::mount("probe", "/usr", "tmpfs", MS_NOSUID | MS_NODEV, "size=64k") == 0;
+}
+
+}  // namespace
+
+int divide(int& pidfd) {
+  clone_args args{};
+  args.flags = CLONE_NEWUSER | CLONE_NEWPID | CLONE_NEWNS | CLONE_NEWIPC | CLONE_NEWUTS | CLONE_NEWNET | CLONE_NEWCGROUP | CLONE_PIDFD;
+  args.pidfd = reinterpret_cast<std::uint64_t>(&pidfd);
+  args.exit_signal = SIGCHLD;
+  return sys::raw::clone3(args);
+}
+
+Result<> map_own_ids(std::int32_t pid) {
+  auto write = [&](const char* file, const std::string& text) {
+    return sys::write_at(AT_FDCWD, cat("/proc/", pid, "/", file).c_str(), text);
+  };
+  CHECK_OK(write("setgroups", "deny"));  // the kernel's price for mapping a group without a privilege
+  CHECK_OK(write("uid_map", cat(kInnerId, " ", ::geteuid(), " 1\n")));
+  return write("gid_map", cat(kInnerId, " ", ::getegid(), " 1\n"));
+}
+
+Result<> check_namespaces() {
+  int go[2];
+  if (::pipe2(go, O_CLOEXEC) != 0) return Error::from_errno("pipe", errno);
+  Fd read_end(go[0]), write_end(go[1]);
+  auto refused = [](const char* what, int sys) {
+    return Error(Errc::unavailable, cat(what, ": ", std::strerror(sys)), sys).with_hint(kAllowNamespaces);
+  };
+  int pidfd = -1;
+  int child = divide(pidfd);
+  if (child < 0) return refused("this kernel lets no ordinary user make user namespaces", errno);
+  if (child == 0) {
+    ::close(go[1]);
+    ::_exit(try_a_mount(go[0]) ? 0 : errno);
+  }
+  Fd process(pidfd);
+  auto mapped = map_own_ids(child);
+  bool told = mapped && ::write(write_end.get(), "g", 1) == 1;
+  write_end.reset();
+  siginfo_t info{};
+  while (::waitid(P_PIDFD, static_cast<id_t>(process.get()), &info, WEXITED) != 0 && errno == EINTR) {
+  }
+  if (!mapped) return refused("a user namespace cannot be given its user", mapped.error().sys());
+  if (!told || info.si_code != CLD_EXITED) return Error(Errc::internal, "the process that tries namespaces out died");
+  if (info.si_status != 0) return refused("user namespaces of ordinary users have no rights on this host", info.si_status);
+  return Ok{};
+}
+
+Result<Host> Host::prepare(const HostOptions& options) {
+  // Root's processes would be root's to the kernel: the number of processes is not limited for it, and its files are everybody's.
+  if (::geteuid() == 0)
+    return Error(Errc::permission_denied, "the process runtime is for ordinary users and does not run as root")
+        .with_hint("run this as another user, or use the runtime native, which isolates better");
+  Host host;
+  host.options_ = options;
+  host.facts_.landlock_abi = sys::raw::landlock_abi();
+  if (host.facts_.landlock_abi < 1)
+    return Error(Errc::unavailable, "this kernel has no Landlock").with_hint("boot with lsm=landlock,... (Linux 5.13 or later)");
+  CHECK_OK(check_namespaces());
+  TRY(auto last, sys::read_file("/proc/sys/kernel/cap_last_cap", 64));
+  host.facts_.last_capability = parse_int<int>(split(last, '\n')[0]).value_or(40);
+  TRY(host.dev_null_, sys::open_at(AT_FDCWD, "/dev/null", O_RDWR));
+  host.facts_.dev_null = host.dev_null_.get();
+  host.facts_.proc_masks = existing_in_proc(launch::masked_proc_files());
+  host.facts_.proc_dir_masks = existing_in_proc(launch::masked_proc_dirs());
+  host.facts_.directories = find_host_directories();
+  host.facts_.work_dir = options.run_dir + "/work";
+  CHECK_OK(sys::make_dirs(host.facts_.work_dir, 0700));
+  for (auto profile : {SyscallProfile::minimal, SyscallProfile::standard, SyscallProfile::permissive}) {
+    TRY(auto filter, launch::compile_filter(profile));
+    host.filters_.push_back(std::move(filter));
+  }
+  CHECK_OK(host.seal_execd());
+  CHECK_OK(host.open_workspace());
+  return host;
+}
+
+Result<> Host::open_workspace() {
+  if (options_.workspace.empty()) return Ok{};
+  auto opened = sys::open_at(AT_FDCWD, options_.workspace.c_str(), O_PATH | O_DIRECTORY);
+  if (!opened) return std::move(opened).error().in(cat("workspace ", options_.workspace));
+  workspace_ = *std::move(opened);
+  return Ok{};
+}
+
+// A sealed copy in memory: a sandbox that got hold of it could not change what the next one runs.
+Result<> Host::seal_execd() {
+  TRY(auto file, sys::open_at(AT_FDCWD, options_.execd.c_str(), O_RDONLY));
+  struct stat info{};
+  if (::fstat(file.get(), &info) != 0) return Error::from_errno("stat execd", errno);
+  execd_ = Fd(::memfd_create("execd", MFD_CLOEXEC | MFD_ALLOW_SEALING));
+  if (!execd_) return Error::from_errno("memfd_create", errno);
+  for (off_t at = 0; at < info.st_size;) {
+    auto n = ::sendfile(execd_.get(), file.get(), &at, static_cast<std::size_t>(info.st_size - at));
+    if (n <= 0) return Error::from_errno("copy execd", errno);
+  }
+  if (::fcntl(execd_.get(), F_ADD_SEALS, F_SEAL_WRITE | F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL) != 0)
+    return Error::from_errno("seal execd", errno);
+  TRY(execd_, sys::open_at(AT_FDCWD, cat("/proc/self/fd/", execd_.get()).c_str(), O_RDONLY));  // one open for writing cannot be executed
+  return Ok{};
+}
+
+std::vector<sock_filter> Host::filter(SyscallProfile profile) const {
+  auto program = filters_[static_cast<std::size_t>(profile)].program();
+  return {program.filter, program.filter + program.len};
+}
+
+}  // namespace osb::confine
