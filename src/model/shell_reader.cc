@@ -1,6 +1,7 @@
 #include "model/shell_reader.h"
 
 #include <algorithm>
+#include <utility>
 
 #include "base/text.h"
 
