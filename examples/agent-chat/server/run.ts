@@ -11,6 +11,8 @@ export interface Pause {
   halt(): void;
 }
 
+const kSlackMs = 250; // a refusal so shortly before the end of the time is the end of the time
+
 export class CommandRun {
   /** The question that holds the command at this moment. */
   question?: string;
@@ -19,6 +21,7 @@ export class CommandRun {
   private readonly bounds: Bounds;
   private readonly forModel: Excerpt;
   private readonly began = Date.now();
+  private askedUntil = Infinity;
   private shown = 0;
   private cut = 0;
   private readonly met = new Set<string>();
@@ -55,7 +58,7 @@ export class CommandRun {
       await sandbox.writeFile(path, content);
     } catch (error) {
       const failure = asFailure(error);
-      this.log.add({ type: "refused", id: this.id, problem: failure.problem });
+      this.log.add({ type: "refused", id: this.id, judged: false, problem: failure.problem });
       return `error: ${failure.message}`;
     }
     this.output("stdout", content);
@@ -72,9 +75,10 @@ export class CommandRun {
 
   private take(event: Exclude<RunEvent, { type: "ended" }>, clock: Pause): void {
     if (event.type === "held") {
-      this.question = event.held.id;
-      clock.halt();
       const { id, rule, reason, leftMs } = event.held;
+      this.question = id;
+      this.askedUntil = Date.now() + leftMs - kSlackMs;
+      clock.halt();
       this.log.add({ type: "held", id: this.id, question: { id, rule, left_ms: leftMs, ...(reason ? { reason } : {}) } });
     } else if (event.type === "started") {
       this.settle("allowed", clock);
@@ -119,9 +123,10 @@ export class CommandRun {
       signal.throwIfAborted();
     }
     const failure = asFailure(error);
-    this.settle(failure.code === "COMMAND::EXPIRED" || failure.code === "COMMAND::ASK_EXPIRED" ? "expired" : "denied", clock);
-    this.log.add({ type: "refused", id: this.id, problem: failure.problem, ...(failure.rule ? { rule: failure.rule } : {}) });
-    if (!failure.rule) {
+    const judged = failure.code?.startsWith("COMMAND::") ?? false;
+    this.settle(Date.now() >= this.askedUntil ? "expired" : "denied", clock);
+    this.log.add({ type: "refused", id: this.id, judged, problem: failure.problem, ...(failure.rule ? { rule: failure.rule } : {}) });
+    if (!judged) {
       failure.told = true;
       throw failure;
     }

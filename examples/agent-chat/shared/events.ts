@@ -89,6 +89,7 @@ export type ChatEvent =
   | { type: "output"; id: string; stream: "stdout" | "stderr"; text: string }
   | { type: "cut"; id: string; bytes: number }
   | { type: "ended"; id: string; end: CommandEnd }
-  | { type: "refused"; id: string; problem: Problem; rule?: string }
+  /** `judged`: the policy, or a person, said no. Else it could not be run. */
+  | { type: "refused"; id: string; judged: boolean; problem: Problem; rule?: string }
   | { type: "problem"; id: string; problem: Problem }
   | { type: "closed"; reason: string };

@@ -46,7 +46,7 @@ function Badges({ item }: { item: CommandItem }) {
       {item.verdict && item.verdict !== "withdrawn" && <span className={`badge ${item.verdict === "allowed" ? "good" : "bad"}`}>{item.verdict === "allowed" ? "allowed by you" : item.verdict === "denied" ? "denied by you" : "no answer in time"}</span>}
       {item.state === "held" && <span className="badge warn">waits for you</span>}
       {item.state === "running" && <span className="badge live">running</span>}
-      {item.state === "refused" && <span className="badge bad">{item.rule ? "refused" : "not run"}</span>}
+      {item.state === "refused" && <span className="badge bad">{item.judged ? "refused" : "not run"}</span>}
       {item.end?.met?.map((limit) => (
         <span key={limit} className="badge bad">
           {kMet[limit] ?? `${limit} limit met`}

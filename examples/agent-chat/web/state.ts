@@ -19,6 +19,7 @@ export interface CommandItem {
   verdict?: Verdict;
   end?: CommandEnd;
   problem?: Problem;
+  judged?: boolean;
   rule?: string;
 }
 
@@ -125,7 +126,7 @@ function turn(item: CommandItem, change: CommandChange, at: number): CommandItem
     case "ended":
       return { ...item, state: "ended", question: undefined, end: change.end };
     case "refused":
-      return { ...item, state: "refused", question: undefined, problem: change.problem, ...(change.rule ? { rule: change.rule } : {}) };
+      return { ...item, state: "refused", question: undefined, judged: change.judged, problem: change.problem, ...(change.rule ? { rule: change.rule } : {}) };
   }
 }
 
