@@ -86,7 +86,7 @@ export class Connection {
       const advice = 'is the daemon running? opensandbox daemon start';
       return new NotReachable(`nothing answers at ${this.url}`, { code: 'CLIENT::NOT_REACHABLE', cause: error, advice });
     }
-    const advice = 'a command may have run; a stream reads on by itself after a break';
+    const advice = 'what became of it is not known; a command with stream: true reads on by itself';
     return new ConnectionLost('the connection broke before the answer was there', { code: 'CLIENT::CONNECTION_LOST', cause: error, advice });
   }
 

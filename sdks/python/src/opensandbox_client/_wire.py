@@ -81,7 +81,7 @@ def transport_error(error: httpx.HTTPError, url: str) -> SandboxError:
         "the connection broke before the answer was there",
         code="CLIENT::CONNECTION_LOST",
         cause=cause,
-        advice="a command may have run; stream=True reads on by itself after a break",
+        advice="what became of it is not known; a command with stream=True reads on by itself",
     )
 
 

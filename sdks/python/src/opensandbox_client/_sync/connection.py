@@ -21,6 +21,7 @@ from .._wire import Again
 
 _T = TypeVar("_T")
 _RESUME_ATTEMPTS = 8  # several seconds: a daemon that restarts is back by then
+_LONG_CONNECTION = 10.0  # seconds; one that lasted this long was no failure, only idle
 
 
 class Connection:
@@ -108,6 +109,7 @@ class ExecStream:
         self._ready: deque[Event] = deque()
         self._failure: SandboxError | None = None
         self._breaks = 0
+        self._opened_at = wire.now()
         self._response = response
         self._chunks = response.iter_bytes()
         self.exit: models.ExecEnd | None = None
@@ -152,6 +154,8 @@ class ExecStream:
 
     def _read_on(self, error: SandboxError) -> None:
         self._response.close()
+        if wire.now() - self._opened_at > _LONG_CONNECTION:
+            self._breaks = 0
         if self._session_path is None or self.exec_id is None or self._breaks >= _RESUME_ATTEMPTS:
             self._failure = error
             return
@@ -174,6 +178,7 @@ class ExecStream:
             self._failure = failed
             return
         self._chunks = self._response.iter_bytes()
+        self._opened_at = wire.now()
 
     def interrupt(self) -> None:
         """Stops the command. Its exit event still comes."""

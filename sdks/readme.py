@@ -1,0 +1,25 @@
+"""The examples of a README."""
+import re
+
+
+class Example:
+    """A block of code in a README, and the output that stands below it."""
+
+    def __init__(self, heading, code, expected):
+        self.heading = heading
+        self.code = code
+        self.expected = expected
+
+    def at(self, url):
+        """The code for another daemon than the one it names."""
+        return self.code.replace("http://127.0.0.1:9111", url)
+
+
+def examples(readme, language):
+    """All blocks of that language, in order."""
+    text = readme.read_text()
+    found = []
+    for block in re.finditer(rf"^```{language}\n(.*?)^```\n(?:\n```text\n(.*?)^```\n)?", text, re.M | re.S):
+        heading = re.findall(r"^## (.*)$", text[:block.start()], re.M)[-1]
+        found.append(Example(heading, block[1], block[2]))
+    return found
