@@ -121,6 +121,7 @@ bool Mounts::fill_scratch() {
 }
 
 bool Mounts::image_layers() {
+  if (held()) return true;
   auto mount_layer = [&](const char* path, const char* at) {
     int tree = raw::open_tree_clone(AT_FDCWD, path);
     if (tree < 0) return false;
@@ -165,6 +166,7 @@ int Mounts::overlay(const char* lower, const char* upper, const char* work, bool
 }
 
 bool Mounts::root_overlay() {
+  if (held()) return (root_ = raw::open_whole_tree_clone(plan_.root, "")) >= 0;
   char lower[512];
   auto used = static_cast<std::size_t>(std::snprintf(lower, sizeof lower, points_ ? "store/points:l0" : "l0"));
   for (std::size_t i = 1; i <= plan_.layer_paths.size(); ++i)
@@ -174,6 +176,7 @@ bool Mounts::root_overlay() {
 }
 
 bool Mounts::host_view() {
+  if (held()) return true;
   for (std::size_t i = 0; plan_.host_view && i < plan_.host.directories.size(); ++i) {
     Lower lower;
     char upper[32];
@@ -236,6 +239,7 @@ bool Mounts::restored_places() {
 
 // What will be mounted from the launcher's own directories, taken while their paths still mean something.
 bool Mounts::take_sources() {
+  if (held()) return true;
   struct Taken {
     Source as;
     std::string path;
@@ -255,7 +259,7 @@ bool Mounts::take_sources() {
 bool Mounts::switch_root() {
   if (!take_sources()) return false;
   if (raw::move_mount(root_, AT_FDCWD, "/") != 0 || ::fchdir(root_) != 0 || ::chroot(".") != 0 || ::chdir("/") != 0) return false;
-  for (std::size_t i = 0; plan_.host_view && i < plan_.host.directories.size(); ++i)
+  for (std::size_t i = 0; !held() && plan_.host_view && i < plan_.host.directories.size(); ++i)
     if (!attach(host_[i], plan_.host.directories[i].name.c_str())) return false;
   return attach(proc_, "proc");
 }
@@ -280,7 +284,9 @@ bool Mounts::proc() {
   if (fs < 0) return false;
   // Processes of other users are invisible, execd's own among them; its group alone sees all, to end whole process trees.
   bool set = raw::fsconfig_string(fs, "source", "proc") == 0 && raw::fsconfig_string(fs, "hidepid", "invisible") == 0 &&
-             raw::fsconfig_string(fs, "gid", Decimal(plan_.first_id + kAgentId).text) == 0 && raw::fsconfig_create(fs) == 0;
+             raw::fsconfig_string(fs, "gid", Decimal(plan_.first_id + kAgentId).text) == 0;
+  if (set && processes_only()) set = raw::fsconfig_string(fs, "subset", "pid") == 0;
+  set = set && raw::fsconfig_create(fs) == 0;
   // Read-only as a whole: nothing in it is worth changing from inside, and a cover for each directory of switches would cost a mount.
   proc_ = set ? raw::fsmount(fs, static_cast<unsigned>(kSealed)) : -1;
   ::close(fs);
@@ -288,6 +294,7 @@ bool Mounts::proc() {
 }
 
 bool Mounts::proc_masks() {
+  if (processes_only()) return true;
   const HostFacts& host = plan_.host;
   // A bind of an object that is read-only where it comes from is read-only here: one call a name.
   auto cover = [](const std::string& with, const char* name) {
@@ -304,11 +311,11 @@ bool Mounts::proc_masks() {
   return true;
 }
 
-bool Mounts::sys() { return attach(sources_[sys_tree], "sys"); }
+bool Mounts::sys() { return held() || attach(sources_[sys_tree], "sys"); }
 
 bool Mounts::dev() {
   constexpr std::uint64_t kDevices = MOUNT_ATTR_NOSUID | MOUNT_ATTR_NOEXEC | MOUNT_ATTR_RDONLY;
-  if (!attach_clone(sources_[dev_tree], "dev", kDevices)) return false;
+  if (!held() && !attach_clone(sources_[dev_tree], "dev", kDevices)) return false;
   int fs = raw::fsopen("devpts");
   bool set = fs >= 0 && raw::fsconfig_string(fs, "source", "devpts") == 0 && raw::fsconfig_string(fs, "ptmxmode", "0666") == 0 &&
              raw::fsconfig_string(fs, "mode", "0620") == 0 && raw::fsconfig_string(fs, "gid", Decimal(plan_.first_id + 5).text) == 0 &&
@@ -321,8 +328,9 @@ bool Mounts::dev() {
 }
 
 bool Mounts::etc() {
-  return attach(sources_[hosts], "etc/hosts") && attach(sources_[resolv_conf], "etc/resolv.conf") &&
-         attach_clone(sources_[hostname], "etc/hostname", kSealed) && attach_clone(sources_[machine_id], "etc/machine-id", kSealed);
+  bool shared = held() || (attach(sources_[hosts], "etc/hosts") && attach(sources_[resolv_conf], "etc/resolv.conf"));
+  return shared && attach_clone(sources_[hostname], "etc/hostname", kSealed) &&
+         attach_clone(sources_[machine_id], "etc/machine-id", kSealed);
 }
 
 bool Mounts::scratch() {

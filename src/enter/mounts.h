@@ -49,6 +49,9 @@ class Mounts {
   };
   bool add_snapshots(Lower& lower, const char* path);
   int overlay(const char* lower, const char* upper, const char* work, bool writable);
+  bool held() const { return plan_.root >= 0; }  // the root comes whole, with what it holds at usr, sys, dev and etc
+  // The narrowest profile sees processes and nothing of the machine: then there is nothing to cover.
+  bool processes_only() const { return plan_.policy.syscalls == SyscallProfile::minimal; }
   bool writable() const { return plan_.policy.root == RootMode::writable; }
   std::uint32_t owner() const { return plan_.policy.user == UserMode::root ? 0 : kPayloadId; }
 

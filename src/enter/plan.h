@@ -55,6 +55,7 @@ struct EnterPlan {
   std::vector<PlannedVolume> volumes;
   std::string shape;                // relative to the work directory
   std::vector<sock_filter> filter;  // of the policy's profile
+  int root = -1;                    // a tree to take a copy of, with all that is not the sandbox's own; -1 = it is made here
   int disk_socket = -1;             // a disk-backed writable layer comes from here; -1 = it is made of memory
   int cgroup = -1;                  // the v2 group, to be cloned into
   std::vector<int> cgroup_tasks;    // v1

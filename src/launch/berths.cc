@@ -16,6 +16,7 @@ std::string Berths::group_name(std::uint32_t range) { return cat("berth-", range
 void Berth::let_go() {
   user_namespace.reset();
   network = {};
+  root = {};
   Group place;
   place.name = std::move(group.name);
   place.cpu_nanos_before = group.cpu_nanos_before;

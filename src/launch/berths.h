@@ -13,6 +13,7 @@
 #include "base/fd.h"
 #include "base/result.h"
 #include "launch/cgroups.h"
+#include "launch/held_root.h"
 #include "launch/id_range.h"
 #include "launch/namespaces.h"
 
@@ -23,6 +24,7 @@ struct Berth {
   Fd user_namespace;
   Network network;
   Group group;
+  HeldRoot root;  // of the last sandbox, for the next one like it
 
   std::uint32_t first_id() const { return first_id_of(range); }
   // Keeps the place and lets the descriptors go; it is not used again then.
@@ -39,6 +41,7 @@ class Berths {
   Result<Berth> take();
   Result<> complete_network(Berth& berth);
   Result<> complete_group(Berth& berth);
+  bool uses_again() const { return keep_ > 0; }
 
   enum class Return { kept, busy, spoiled };
   // busy: a process is still on its way out; ask again in a moment. spoiled: the caller removes the group and gives the range back.

@@ -172,6 +172,14 @@ Result<> Launcher::begin_create(Sandbox& sandbox, const wire::CreateRequest& req
   VolumeParts volume_parts;
   CHECK_OK(plan_volumes(volumes, plan, volume_parts));
 
+  CHECK_OK(step(Step::held_root));
+  if (host_.holds_roots() && berths_.uses_again() && can_be_held(plan)) {
+    if (!berth.root.serves(plan, last_create_)) {
+      TRY(berth.root, build_held_root(plan, host_.work(), last_create_));
+    }
+    plan.root = berth.root.tree.get();
+  }
+
   CHECK_OK(step(Step::listener));
   TRY(auto listener, listen_at(options_.host.run_dir + "/sandboxes", sandbox.id, options_.allowed_uid));
   plan.listener = listener.get();

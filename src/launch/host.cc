@@ -13,6 +13,7 @@
 
 #include "base/text.h"
 #include "launch/device_filter.h"
+#include "launch/held_root.h"
 #include "launch/shape.h"
 #include "model/launch_wire.h"
 #include "sys/kernel_file.h"
@@ -106,6 +107,7 @@ Result<Host> Host::prepare(const HostOptions& options) {
   CHECK_OK(host.build_scaffold());
   CHECK_OK(enter_private_mounts(options));
   CHECK_OK(host.build_work_dir());
+  host.holds_roots_ = kernel_copies_loose_trees();
   return host;
 }
 

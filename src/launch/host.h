@@ -36,6 +36,8 @@ class Host {
   std::string volumes_path() const { return options_.data_dir + "/volumes"; }
   std::string disks_path() const { return options_.data_dir + "/disks"; }
   const Fd& execd() const { return execd_; }
+  int work() const { return work_.get(); }
+  bool holds_roots() const { return holds_roots_; }
   std::vector<sock_filter> filter(SyscallProfile profile) const;
 
   // Directory (relative to work_dir) with sys/, proc/ and etc/ for these limits; made on first use.
@@ -61,6 +63,7 @@ class Host {
   std::map<Limits, std::string> shapes_;
   std::deque<Limits> shape_order_;  // oldest first
   unsigned next_shape_ = 0;
+  bool holds_roots_ = false;
 };
 
 }  // namespace osb::launch

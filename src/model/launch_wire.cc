@@ -43,6 +43,7 @@ const char* name_of(Step step) {
     case Step::entrypoint: return "entrypoint";
     case Step::restored_places: return "restored_places";
     case Step::volume_helpers: return "volume_helpers";
+    case Step::held_root: return "held_root";
     case Step::volume_sources: return "volume_sources";
     case Step::volume_mounts: return "volume_mounts";
     case Step::count_: break;

@@ -125,6 +125,7 @@ enum class Step : std::uint32_t {
   volume_helpers,   // in the launcher, after disk
   volume_sources,   // inside the new process, after image_layers
   volume_mounts,    // inside the new process, after scratch
+  held_root,        // in the launcher, after volume_helpers
   count_,
 };
 const char* name_of(Step step);

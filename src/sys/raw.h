@@ -43,6 +43,9 @@ inline int fsconfig_string(int fs, const char* key, const char* value) {
 inline int fsconfig_flag(int fs, const char* key) {
   return static_cast<int>(::syscall(SYS_fsconfig, fs, FSCONFIG_SET_FLAG, key, nullptr, 0));
 }
+inline int fsconfig_descriptor(int fs, const char* key, int descriptor) {
+  return static_cast<int>(::syscall(SYS_fsconfig, fs, FSCONFIG_SET_FD, key, nullptr, descriptor));
+}
 inline int fsconfig_create(int fs) { return static_cast<int>(::syscall(SYS_fsconfig, fs, FSCONFIG_CMD_CREATE, nullptr, nullptr, 0)); }
 inline int fsmount(int fs, unsigned attributes) { return static_cast<int>(::syscall(SYS_fsmount, fs, FSMOUNT_CLOEXEC, attributes)); }
 inline int open_tree_clone(int dir, const char* path) {

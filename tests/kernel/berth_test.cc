@@ -152,5 +152,44 @@ TEST_F(Berth, LeavesNoGroupWhenTheLauncherEnds) {
   EXPECT_TRUE(cgroups_of(launcher_.instance()).empty());
 }
 
+// What a command wrote, without the frame of its events.
+std::string texts_of(const std::string& events) {
+  constexpr std::string_view kText = "\"stdout\",\"text\":\"";
+  std::string texts;
+  for (auto at = events.find(kText); at != std::string::npos; at = events.find(kText, at)) {
+    at += kText.size();
+    texts += events.substr(at, events.find("\",\"seq\"", at) - at) + "\n";
+  }
+  return texts;
+}
+
+// A root that is copied from the berth's must be, mount for mount, the one that is made from nothing.
+TEST_F(Berth, GivesTheNextSandboxTheSameMountsAsOneMadeFromNothing) {
+  constexpr const char* kTable =
+      "cut -d' ' -f 4-6,7- /proc/self/mountinfo | sed -E 's/(master|shared):[0-9]+ //; s/,(lowerdir|gid|userxattr)[^ ]*//g' | sort";
+  LaunchHarness without({"--pool", "0"});
+  auto fresh_id = random_id_text();
+  ASSERT_EQ(without.create(without.request(fresh_id)).failed, Step::none);
+  auto fresh = texts_of(without.run(fresh_id, kTable));
+  ASSERT_THAT(fresh, HasSubstr("/workspace"));
+
+  std::string id;
+  for (int life = 0; life < 3 * kKept; ++life) {
+    make(id);
+    EXPECT_EQ(texts_of(launcher_.run(id, kTable)), fresh) << "life " << life;
+    end(id);
+  }
+}
+
+TEST_F(Berth, ACopiedRootIsAsReadOnlyAsAFreshOne) {
+  std::string id;
+  for (int life = 0; life < 2 * kKept; ++life) {
+    make(id);
+    run(id, "for f in /x /usr/x /etc/x /etc/hosts /dev/x /sys/x; do (echo y > $f) 2>&1; done; echo y > /tmp/x && cat /tmp/x", "y");
+    EXPECT_THAT(launcher_.run(id, "ls /x /usr/x /etc/x /dev/x 2>&1; grep -c y /etc/hosts"), Not(HasSubstr("\ny")));
+    end(id);
+  }
+}
+
 }  // namespace
 }  // namespace osb::test

@@ -40,7 +40,7 @@ TEST_P(EveryCreateStep, ThatFailsIsNamedAndLeavesNothing) {
 }
 
 TEST_P(EveryCreateStep, WhoseProcessDiesLeavesNothing) {
-  bool in_launcher = GetParam() < Step::cgroup_attach || GetParam() == Step::volume_helpers;
+  bool in_launcher = GetParam() < Step::cgroup_attach || GetParam() == Step::volume_helpers || GetParam() == Step::held_root;
   LaunchHarness launcher({"--die-at", wire::name_of(GetParam())});
   std::string instance = launcher.instance();
   auto before = traces_of(instance);

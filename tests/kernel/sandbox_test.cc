@@ -132,6 +132,14 @@ TEST_F(Sandbox, HostGlobalProcFilesAreEmptyOrRefused) {
   EXPECT_GT(read_text("/proc/interrupts").size(), 0u);  // control
 }
 
+TEST_F(Sandbox, UnderTheNarrowestProfileSeesProcessesAndNothingOfTheMachine) {
+  constexpr const char* kOthers =
+      "cd /proc; for f in *; do case $f in [0-9]*|self|thread-self) ;; *) echo machine:$f;; esac; done; head -1 self/status";
+  auto narrow = launcher_.run(make([](auto& request) { request.policy.syscalls = SyscallProfile::minimal; }), kOthers);
+  EXPECT_THAT(narrow, testing::AllOf(HasSubstr("Name:"), Not(HasSubstr("machine:"))));
+  EXPECT_THAT(launcher_.run(make(), kOthers), HasSubstr("machine:meminfo"));  // control
+}
+
 TEST_F(Sandbox, ItReadsItsOwnSize) {
   auto id = make([](auto& request) { request.limits.memory_bytes = 300ull << 20; });
   EXPECT_THAT(launcher_.run(id, "grep MemTotal /proc/meminfo; cat /sys/fs/cgroup/memory.max"),
