@@ -112,7 +112,7 @@ def test_a_create_is_made_again_with_the_same_key(failure):
 
 
 @pytest.mark.parametrize("failure,expected", [(httpx.ReadError("cut"), osb.ConnectionLost), (httpx.ReadTimeout("late"), osb.SandboxTimeout),
-                                              (refusal(503, "X"), osb.ServerUnavailable), (refusal(429, "X"), osb.TooManySandboxes)])
+                                              (refusal(503, "X"), osb.ServerUnavailable), (refusal(429, "X"), osb.TooMany)])
 @pytest.mark.parametrize("kind", ["run", "execute"])
 @pytest.mark.parametrize("stream", [False, True])
 def test_a_command_is_never_sent_twice(failure, expected, kind, stream):

@@ -94,8 +94,10 @@ export class SandboxEnded extends SandboxError {}
 export class TooLarge extends SandboxError {}
 /** The sandbox's disk has no room for it. */
 export class DiskFull extends SandboxError {}
-/** A limit on what runs at once is reached; `retryAfter` says when to ask again. */
-export class TooManySandboxes extends SandboxError {}
+/** Too much at once; nothing was done. `retryAfter` says when to ask again. */
+export class TooMany extends SandboxError {}
+/** As many sandboxes run as may. */
+export class TooManySandboxes extends TooMany {}
 /** The server cannot do it now; `retryAfter` says when to ask again. */
 export class ServerUnavailable extends SandboxError {}
 
@@ -120,7 +122,7 @@ const byStatus: Record<number, Kind> = {
   410: SandboxEnded,
   413: TooLarge,
   422: InvalidRequest,
-  429: TooManySandboxes,
+  429: TooMany,
   502: ServerUnavailable,
   503: ServerUnavailable,
   504: ServerUnavailable,
@@ -131,6 +133,7 @@ const byStatus: Record<number, Kind> = {
 export function errorFrom(told: WireError, status?: number, path = '', headers?: Headers): SandboxError {
   let kind = byCode[told.code] ?? byStatus[status ?? 0] ?? SandboxError;
   if (kind === NotFound && /\/(files|directories)$/.test(path)) kind = RemoteFileNotFound;
+  if (kind === TooMany && (path === '/sessions' || path === '/run')) kind = TooManySandboxes;
   const seconds = Number.parseFloat(headers?.get('retry-after') ?? '');
   return new kind(told.message, {
     code: told.code,

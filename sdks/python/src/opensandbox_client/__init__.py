@@ -27,6 +27,7 @@ from ._errors import (
     SandboxTimeout,
     ServerUnavailable,
     TooLarge,
+    TooMany,
     TooManySandboxes,
     UnexpectedAnswer,
 )
@@ -92,6 +93,7 @@ __all__ = [
     "ServerUnavailable",
     "Session",
     "TooLarge",
+    "TooMany",
     "TooManySandboxes",
     "UnexpectedAnswer",
     "Usage",

@@ -121,8 +121,12 @@ class DiskFull(SandboxError):
     """The sandbox's disk has no room for it."""
 
 
-class TooManySandboxes(SandboxError):
-    """A limit on what runs at once is reached; `retry_after` says when to ask again."""
+class TooMany(SandboxError):
+    """Too much at once; nothing was done. `retry_after` says when to ask again."""
+
+
+class TooManySandboxes(TooMany):
+    """As many sandboxes run as may."""
 
 
 class ServerUnavailable(SandboxError):
@@ -148,7 +152,7 @@ _BY_STATUS: dict[int, type[SandboxError]] = {
     410: SandboxEnded,
     413: TooLarge,
     422: InvalidRequest,
-    429: TooManySandboxes,
+    429: TooMany,
     502: ServerUnavailable,
     503: ServerUnavailable,
     504: ServerUnavailable,
@@ -161,6 +165,8 @@ def from_model(error: models.Error, *, status: int | None = None, path: str = ""
     kind = _BY_CODE.get(error.code) or _BY_STATUS.get(status or 0, SandboxError)
     if kind is NotFound and path.endswith(("/files", "/directories")):
         kind = RemoteFileNotFound
+    if kind is TooMany and path in ("/sessions", "/run"):
+        kind = TooManySandboxes
     return kind(
         error.message,
         code=error.code,

@@ -18,7 +18,8 @@ from ._errors import ConnectionLost, NotReachable, SandboxError, SandboxTimeout,
 DEFAULT_URL = "http://127.0.0.1:9111"
 PREFIX = "/api/v1"
 LONGEST_COMMAND = 86400.0
-SLACK = 30.0  # what the server may need beyond the time a command has
+SLACK = 3630.0  # what an answer may take beyond the time a command has: a person may be asked first, for an hour at most
+SILENCE = 60.0  # a stream of a running command says something every quarter of a minute; one that does not is dead
 LONGEST_WAIT = 10.0  # a Retry-After beyond this is the caller's to wait for
 START_ADVICE = "is the daemon running? opensandbox daemon start"
 

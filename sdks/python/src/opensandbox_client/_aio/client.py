@@ -195,13 +195,11 @@ class AsyncSandboxClient:
             metadata=metadata,
         )
         body |= wire.exec_body(command, timeout=timeout, stdin=stdin, cwd=cwd, env=env, stream=stream, max_output_bytes=max_output_bytes)
-        wait = wire.wait_for_command(timeout, None)
         # With a key the server never runs it twice, whoever repeats the request.
         headers = {"Idempotency-Key": wire.new_key()}
         if stream:
-            headers["Accept"] = "text/event-stream"
-            response = await self._connection.send("POST", "/run", again=Again.REFUSED, stream=True, wait=wait, json=body, headers=headers)
-            return AsyncExecStream(self._connection, response, None, wait)
+            return await self._connection.stream("/run", session_path=None, again=Again.REFUSED, json=body, headers=headers)
+        wait = wire.wait_for_command(timeout, None)
         return await self._connection.json(
             models.ExecResult.from_json, "POST", "/run", again=Again.REFUSED, wait=wait, json=body, headers=headers
         )

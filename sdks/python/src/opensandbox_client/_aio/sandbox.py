@@ -140,9 +140,9 @@ class AsyncSandbox:
 
     async def _start(self, kind: str, body: dict[str, Any], timeout: float | None, stream: bool) -> models.ExecResult | AsyncExecStream:
         path = f"{self._path}/{kind}"
-        wait = wire.wait_for_command(timeout, self.session.expires_at)
         if stream:
-            return await self._connection.stream("POST", path, session_path=self._path, wait=wait, again=Again.NEVER, json=body)
+            return await self._connection.stream(path, session_path=self._path, again=Again.NEVER, json=body)
+        wait = wire.wait_for_command(timeout, self.session.expires_at)
         return await self._connection.json(models.ExecResult.from_json, "POST", path, again=Again.NEVER, wait=wait, json=body)
 
     async def interrupt(self, exec_id: str) -> None:

@@ -83,9 +83,11 @@ class Connection:
         except (ValueError, KeyError, TypeError, AttributeError) as error:
             raise wire.unexpected(error) from error
 
-    def stream(self, method: str, path: str, *, session_path: str | None, wait: float, **options: Any) -> ExecStream:
-        response = self.send(method, path, stream=True, wait=wait, headers={"Accept": "text/event-stream"}, **options)
-        return ExecStream(self, response, session_path, wait)
+    def stream(self, path: str, *, session_path: str | None, again: Again, json: Any, headers: Mapping[str, str] | None = None) -> ExecStream:
+        """Starts a command whose events are read as they come. `session_path` is None for a one-shot run."""
+        sent = {"Accept": "text/event-stream", **(headers or {})}
+        response = self.send("POST", path, again=again, stream=True, wait=wire.SLACK, json=json, headers=sent)
+        return ExecStream(self, response, session_path)
 
 
 def _json_or_none(response: httpx.Response) -> Any:
@@ -101,10 +103,9 @@ class ExecStream:
     Leaving the stream early does not stop the command: interrupt() does.
     """
 
-    def __init__(self, connection: Connection, response: httpx.Response, session_path: str | None, wait: float) -> None:
+    def __init__(self, connection: Connection, response: httpx.Response, session_path: str | None) -> None:
         self._connection = connection
         self._session_path = session_path  # None: a one-shot run, which is gone with its connection
-        self._wait = wait
         self._reader = Reader()
         self._ready: deque[Event] = deque()
         self._failure: SandboxError | None = None
@@ -169,7 +170,7 @@ class ExecStream:
                 f"{self._session_path}/execs/{quote(self.exec_id, safe='')}/events",
                 again=Again.ALWAYS,
                 stream=True,
-                wait=self._wait,
+                wait=wire.SILENCE,
                 attempts=_RESUME_ATTEMPTS,
                 params={"after": self._reader.last_seq},
                 headers={"Accept": "text/event-stream"},

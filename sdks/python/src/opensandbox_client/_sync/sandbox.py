@@ -142,9 +142,9 @@ class Sandbox:
 
     def _start(self, kind: str, body: dict[str, Any], timeout: float | None, stream: bool) -> models.ExecResult | ExecStream:
         path = f"{self._path}/{kind}"
-        wait = wire.wait_for_command(timeout, self.session.expires_at)
         if stream:
-            return self._connection.stream("POST", path, session_path=self._path, wait=wait, again=Again.NEVER, json=body)
+            return self._connection.stream(path, session_path=self._path, again=Again.NEVER, json=body)
+        wait = wire.wait_for_command(timeout, self.session.expires_at)
         return self._connection.json(models.ExecResult.from_json, "POST", path, again=Again.NEVER, wait=wait, json=body)
 
     def interrupt(self, exec_id: str) -> None:
