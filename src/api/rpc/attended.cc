@@ -40,9 +40,10 @@ Task<Result<>> attended(Task<Result<>> work, Task<void> gone, std::chrono::stead
                                            asio::bind_cancellation_slot(watch->stop.slot(), nothrow));
   if (slot.is_connected()) slot.clear();
   timer.cancel();
+  bool gone_first = watch->gone;  // what is stopped below looks the same
   co_await lookout.stop();
   if (result && *result) co_return Ok{};
-  if (watch->gone) co_return Error(Errc::unavailable, "the caller has gone").with_code("GENERAL::CANCELLED");
+  if (gone_first) co_return Error(Errc::unavailable, "the caller has gone").with_code("GENERAL::CANCELLED");
   if (watch->expired) co_return Error(Errc::timeout, "The call took longer than it may.").with_code("GENERAL::DEADLINE");
   if (failure) std::rethrow_exception(failure);
   co_return std::move(*result);

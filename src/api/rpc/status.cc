@@ -129,7 +129,7 @@ std::string connect_error(const Status& status) {
     first = false;
   }
   return cat("{\"code\":\"", connect_name(status.code), "\",\"message\":", json_string(status.message), ",\"details\":[{\"type\":\"",
-             kInfoType, "\",\"value\":\"", base64(error_info(status), false), "\",\"debug\":", debug, "}}]}");
+             kInfoType, "\",\"value\":\"", base64(error_info(status), false), "\",\"debug\":", debug, "}}}]}");
 }
 
 int connect_http_status(Code code) {
