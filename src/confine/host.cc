@@ -49,6 +49,9 @@ bool try_a_mount(int go) {
   return ::mount("probe", "/usr", "tmpfs", MS_NOSUID | MS_NODEV, "size=64k") == 0;
 }
 
+bool try_proc() { return ::mount("probe", "/usr", "proc", MS_RDONLY | MS_NOSUID | MS_NODEV | MS_NOEXEC, nullptr) == 0; }
+constexpr int kProcRefused = 200;  // as an exit status: no errno is that large
+
 }  // namespace
 
 int divide(int& pidfd) {
@@ -80,7 +83,8 @@ Result<> check_namespaces() {
   if (child < 0) return refused("this kernel lets no ordinary user make user namespaces", errno);
   if (child == 0) {
     ::close(go[1]);
-    ::_exit(try_a_mount(go[0]) ? 0 : errno);
+    if (!try_a_mount(go[0])) ::_exit(errno);
+    ::_exit(try_proc() ? 0 : kProcRefused);
   }
   Fd process(pidfd);
   auto mapped = map_own_ids(child);
@@ -91,6 +95,9 @@ Result<> check_namespaces() {
   }
   if (!mapped) return refused("a user namespace cannot be given its user", mapped.error().sys());
   if (!told || info.si_code != CLD_EXITED) return Error(Errc::internal, "the process that tries namespaces out died");
+  if (info.si_status == kProcRefused)
+    return Error(Errc::unavailable, "no sandbox can have a /proc of its own: this host's is partly covered, as in a container", EPERM)
+        .with_hint("run outside of the container, or start it with its /proc uncovered (docker: --security-opt systempaths=unconfined)");
   if (info.si_status != 0) return refused("user namespaces of ordinary users have no rights on this host", info.si_status);
   return Ok{};
 }

@@ -25,7 +25,8 @@ class Host {
   const enter::HostFacts& facts() const { return facts_; }
   std::string layer_path(std::string_view digest) const { return options_.data_dir + "/images/layers/" + std::string(digest); }
   int execd() const { return execd_.get(); }
-  int workspace() const { return workspace_ ? workspace_.get() : -1; }
+  const std::string& workspace() const { return options_.workspace; }
+  int workspace_fd() const { return workspace_ ? workspace_.get() : -1; }
   std::vector<sock_filter> filter(SyscallProfile profile) const;
 
  private:

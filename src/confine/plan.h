@@ -10,8 +10,9 @@ struct Plan {
   // Of it are used: host, policy, limits, hostname, machine_id, layer_paths (one), filter, listener, setup, report, and `started`,
   // which is the program to go on with. There is no group, so `oom_counter` is /dev/null.
   enter::EnterPlan base;
-  int workspace = -1;  // directory of the host that is /workspace; -1 = one of memory that goes with the sandbox
-  int go = -1;         // one byte comes when the ids are mapped; its end means that the keeper is dead
+  std::string workspace;  // directory of the host that is /workspace; "" = one of memory that goes with the sandbox
+  int workspace_fd = -1;  // the same, opened by the keeper: the path must still lead there
+  int go = -1;            // one byte comes when the ids are mapped; its end means that the keeper is dead
 };
 
 // The inner id of the one user that the namespace maps, execd and programs alike.

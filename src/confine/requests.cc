@@ -96,7 +96,7 @@ void Keeper::list(const Pending& to, const wire::ListRequest& request) {
 
 void Keeper::usage(const Pending& to, const Sandbox& sandbox) {
   auto now = processes_of(sandbox.pid);
-  auto store = host_.workspace() < 0 ? launch::store_of(sandbox.pid) : sys::fs::Space{};
+  auto store = host_.workspace().empty() ? launch::store_of(sandbox.pid) : sys::fs::Space{};
   auto network = launch::network_of(sandbox.pid);
   wire::UsageReply answer;
   answer.head.seq = to.seq;

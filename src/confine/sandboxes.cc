@@ -123,6 +123,7 @@ Result<> Keeper::begin_create(Sandbox& sandbox, const wire::CreateRequest& reque
   base.fail_at = options_.fail_at;
   base.die_at = options_.die_at;
   plan.workspace = host_.workspace();
+  plan.workspace_fd = host_.workspace_fd();
   TRY(auto layer, layer_of(request, host_));
   base.layer_paths = {layer};
   CHECK_OK(step(Step::listener));

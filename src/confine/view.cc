@@ -206,9 +206,13 @@ bool View::etc() {
 }
 
 bool View::show_workspace() {
-  if (plan_.workspace < 0) return show("store/workspace", "root/workspace", kBase);
-  Handle tree(raw::open_whole_tree_clone(plan_.workspace, ""));
-  return tree && raw::mount_setattr_whole(tree.get(), kBase) == 0 && raw::move_mount(tree.get(), AT_FDCWD, "root/workspace") == 0;
+  if (plan_.workspace.empty()) return show("store/workspace", "root/workspace", kBase);
+  // By its path: a descriptor of the keeper's is of a mount of the keeper's, and only mounts of our own may be copied.
+  Handle tree(raw::open_whole_tree_clone(AT_FDCWD, plan_.workspace.c_str()));
+  struct stat meant{}, found{};
+  if (!tree || ::fstat(plan_.workspace_fd, &meant) != 0 || ::fstat(tree.get(), &found) != 0) return false;
+  if (meant.st_dev != found.st_dev || meant.st_ino != found.st_ino) return errno = ESTALE, false;
+  return raw::mount_setattr_whole(tree.get(), kBase) == 0 && raw::move_mount(tree.get(), AT_FDCWD, "root/workspace") == 0;
 }
 
 bool View::scratch() {

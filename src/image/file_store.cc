@@ -45,6 +45,7 @@ Error not_found(std::string_view reference, const std::vector<Image>& have) {
   }
   auto close = nearest(reference, names);
   std::string hint = close ? cat("did you mean \"", *close, "\"? ") : "";
+  if (::geteuid() != 0) hint += "an ordinary user has the image host only; ";
   hint += "`opensandbox image ls` shows what there is; `opensandbox image pull` and `opensandbox image import` add one";
   return Error(Errc::not_found, cat("no image named ", json_string(reference.substr(0, 200))))
       .with_code("SANDBOX::IMAGE_NOT_FOUND")
