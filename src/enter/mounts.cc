@@ -43,6 +43,24 @@ int new_tmpfs(const char* bytes, const char* inodes, unsigned attributes) {
   return mount;
 }
 
+}  // namespace
+
+// An instance of its own: numbers begin at 0, and at most 64 are open.
+int new_terminals(std::uint32_t first_id) {
+  int fs = raw::fsopen("devpts");
+  if (fs < 0) return -1;
+  bool set = raw::fsconfig_string(fs, "source", "devpts") == 0 && raw::fsconfig_string(fs, "ptmxmode", "0666") == 0 &&
+             raw::fsconfig_string(fs, "mode", "0620") == 0 && raw::fsconfig_string(fs, "gid", Decimal(first_id + 5).text) == 0 &&
+             raw::fsconfig_string(fs, "max", "64") == 0 && raw::fsconfig_create(fs) == 0;
+  int mount = set ? raw::fsmount(fs, MOUNT_ATTR_NOSUID | MOUNT_ATTR_NOEXEC) : -1;
+  int error = errno;
+  ::close(fs);
+  errno = error;
+  return mount;
+}
+
+namespace {
+
 bool write_file_at(int dir, const char* name, const std::string& text) {
   int fd = ::openat(dir, name, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0444);
   if (fd < 0) return false;
@@ -316,12 +334,8 @@ bool Mounts::sys() { return held() || attach(sources_[sys_tree], "sys"); }
 bool Mounts::dev() {
   constexpr std::uint64_t kDevices = MOUNT_ATTR_NOSUID | MOUNT_ATTR_NOEXEC | MOUNT_ATTR_RDONLY;
   if (!held() && !attach_clone(sources_[dev_tree], "dev", kDevices)) return false;
-  int fs = raw::fsopen("devpts");
-  bool set = fs >= 0 && raw::fsconfig_string(fs, "source", "devpts") == 0 && raw::fsconfig_string(fs, "ptmxmode", "0666") == 0 &&
-             raw::fsconfig_string(fs, "mode", "0620") == 0 && raw::fsconfig_string(fs, "gid", Decimal(plan_.first_id + 5).text) == 0 &&
-             raw::fsconfig_string(fs, "max", "64") == 0 && raw::fsconfig_create(fs) == 0;
-  int pts = set ? raw::fsmount(fs, MOUNT_ATTR_NOSUID | MOUNT_ATTR_NOEXEC) : -1;
-  if (pts < 0 || !attach(pts, "dev/pts")) return false;
+  int pts = held() ? -1 : new_terminals(plan_.first_id);
+  if (!held() && (pts < 0 || !attach(pts, "dev/pts"))) return false;
   int mqueue_fs = raw::fsopen("mqueue");
   int mqueue = mqueue_fs >= 0 && raw::fsconfig_create(mqueue_fs) == 0 ? raw::fsmount(mqueue_fs, static_cast<unsigned>(kNoExec)) : -1;
   return mqueue >= 0 && attach(mqueue, "dev/mqueue") && attach_clone(sources_[shm], "dev/shm", kNoExec);

@@ -7,6 +7,9 @@
 
 namespace osb::enter {
 
+// The pseudo terminals of a sandbox: a mount that lies nowhere, -1 with errno.
+int new_terminals(std::uint32_t first_id);
+
 class Mounts {
  public:
   explicit Mounts(const EnterPlan& plan) : plan_(plan) {}

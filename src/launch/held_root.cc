@@ -6,6 +6,7 @@
 
 #include <cerrno>
 
+#include "enter/mounts.h"
 #include "sys/raw.h"
 
 namespace osb::launch {
@@ -98,6 +99,10 @@ Result<HeldRoot> build_held_root(const enter::EnterPlan& plan, int work, std::ui
   }
   CHECK_OK(attach_prepared(held.tree, work, plan.shape + "/sys", "sys", 0));
   CHECK_OK(attach_prepared(held.tree, work, "dev", "dev", kDevices));
+  // All terminals of a sandbox are closed when its processes are gone; the next one begins at number 0 again.
+  Fd terminals(enter::new_terminals(plan.first_id));
+  if (!terminals) return Error::from_errno("dev/pts", errno);
+  CHECK_OK(attach(terminals, held.tree, "dev/pts"));
   CHECK_OK(attach_prepared(held.tree, work, plan.shape + "/etc/hosts", "etc/hosts", 0));
   CHECK_OK(attach_prepared(held.tree, work, plan.shape + "/etc/resolv.conf", "etc/resolv.conf", 0));
   held.layers = plan.layer_paths;

@@ -1,4 +1,4 @@
-// The part of a root that is the same for every sandbox of a berth: image, host directories, devices, /sys, name service files.
+// The part of a root that is the same for every sandbox of a berth: image, host directories, devices, terminals, /sys, name service files.
 //
 // It is built once as a tree of mounts that lies nowhere, and each sandbox takes a copy of the whole tree with one call, instead of
 // making two file systems and a dozen mounts. Only where nothing of it can be written: what a sandbox leaves in a read-only overlay is

@@ -191,5 +191,16 @@ TEST_F(Berth, ACopiedRootIsAsReadOnlyAsAFreshOne) {
   }
 }
 
+TEST_F(Berth, FindsNoTerminalOfTheSandboxBefore) {
+  std::string id;
+  for (int life = 0; life < 2 * kKept; ++life) {
+    make(id);
+    run(id, "python3 -c 'import os,pty; print(os.listdir(\"/dev/pts\")); print([os.ttyname(pty.openpty()[1]) for _ in range(3)][0])'",
+        "/dev/pts/0");
+    EXPECT_THAT(launcher_.run(id, "ls /dev/pts"), HasSubstr("\"text\":\"ptmx\""));
+    end(id);
+  }
+}
+
 }  // namespace
 }  // namespace osb::test
