@@ -84,7 +84,9 @@ Result<Place> find_place(const Args& args, const WantedRuntime& wanted, Signals&
 
 Result<> say_what_it_is(Api& api) {
   TRY(auto runtime, runtime_of(api));
-  note(cat("runtime ", runtime, runtime == "process" ? cat("; it does not isolate:\n", kNotIsolatedByProcess) : std::string()));
+  note(cat("runtime ", runtime, runtime == "process" ? "; what it does not isolate:" : ""));
+  if (runtime == "process")
+    for (const Gap& gap : kGapsOfProcess) note(cat("  ", gap.of, ": ", gap.says));
   return Ok{};
 }
 

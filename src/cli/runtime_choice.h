@@ -1,5 +1,6 @@
 // --runtime and --workspace: what a sandbox of one's own is made of, and what that does not isolate.
 #pragma once
+#include <array>
 #include <string>
 #include <string_view>
 
@@ -13,13 +14,17 @@ inline constexpr OptionSpec kRuntimeOption{"--runtime", "RUNTIME", "what makes t
                                            false, "native|process|subprocess"};
 inline constexpr OptionSpec kWorkspaceOption{"--workspace", "DIR", "a directory of this host as /workspace (with --runtime process)"};
 
-// One line a fact; docs/runtimes.md has the reasons.
-inline constexpr std::string_view kNotIsolatedByProcess =
-    "  memory is limited for each process, not for the sandbox; shared and file memory only by the size of its file systems\n"
-    "  processor time is not limited; its processes have a lower priority (nice 5)\n"
-    "  to the kernel its processes are yours: same user and groups, same quotas\n"
-    "  files are kept in memory; a directory given as the workspace has no quota, and what is written there stays\n"
-    "  the programs below /usr are this host's own, with their file locks; the kernel is shared, as with every container\n";
+// What the runtime process does not isolate, a line a fact; docs/runtimes.md has the reasons.
+struct Gap {
+  std::string_view of, says;
+};
+inline constexpr std::array kGapsOfProcess{
+    Gap{"memory", "limited for each process, not for the sandbox; what processes share is hardly limited"},
+    Gap{"processor", "not limited; its processes have a lower priority (nice 5)"},
+    Gap{"user", "to the kernel its processes are yours: the same user and groups, the same quotas"},
+    Gap{"files", "kept in memory; a directory given as the workspace has no quota, and what is written there stays"},
+    Gap{"programs", "those below /usr are this host's own, with their file locks; the kernel is shared, as with every container"},
+};
 
 struct WantedRuntime {
   std::string name;       // "" = whatever is there

@@ -84,15 +84,17 @@ Result<std::string> read_line(int fd, Millis within, Signals* signals) {
 
 }  // namespace
 
-Result<std::string> serve_program() {
+Result<std::string> serve_program() { return program_beside("opensandbox-serve"); }
+
+Result<std::string> program_beside(std::string_view name) {
   char path[PATH_MAX];
   auto n = ::readlink("/proc/self/exe", path, sizeof path);
   if (n <= 0) return Error::from_errno("find our own program", errno);
   auto here = std::string_view(path, static_cast<std::size_t>(n));
   here = here.substr(0, here.rfind('/'));
-  for (auto candidate : {cat(here, "/opensandbox-serve"), cat(here, "/../libexec/opensandbox/opensandbox-serve")})
+  for (auto candidate : {cat(here, "/", name), cat(here, "/../libexec/opensandbox/", name)})
     if (::access(candidate.c_str(), X_OK) == 0) return candidate;
-  return Error(Errc::unavailable, "opensandbox-serve is not installed beside this program")
+  return Error(Errc::unavailable, cat(name, " is not installed beside this program"))
       .with_hint("install the package again, or build all targets");
 }
 

@@ -13,6 +13,7 @@ namespace osb::cli {
 
 // The program that has the daemon in it: beside us in a build folder, in libexec where we are installed.
 Result<std::string> serve_program();
+Result<std::string> program_beside(std::string_view name);
 
 inline constexpr int kReadyFd = 3;  // where a `serve` started by us finds the write end
 

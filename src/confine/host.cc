@@ -71,6 +71,13 @@ Result<> map_own_ids(std::int32_t pid) {
   return write("gid_map", cat(kInnerId, " ", ::getegid(), " 1\n"));
 }
 
+// Root's processes would be root's to the kernel: it does not limit their number, and every file of the host is theirs.
+Result<> check_user() {
+  if (::geteuid() != 0) return Ok{};
+  return Error(Errc::permission_denied, "the process runtime is for ordinary users and does not run as root")
+      .with_hint("run this as another user, or use the runtime native, which isolates better");
+}
+
 Result<> check_namespaces() {
   int go[2];
   if (::pipe2(go, O_CLOEXEC) != 0) return Error::from_errno("pipe", errno);
@@ -103,10 +110,7 @@ Result<> check_namespaces() {
 }
 
 Result<Host> Host::prepare(const HostOptions& options) {
-  // Root's processes would be root's to the kernel: the number of processes is not limited for it, and its files are everybody's.
-  if (::geteuid() == 0)
-    return Error(Errc::permission_denied, "the process runtime is for ordinary users and does not run as root")
-        .with_hint("run this as another user, or use the runtime native, which isolates better");
+  CHECK_OK(check_user());
   Host host;
   host.options_ = options;
   host.facts_.landlock_abi = sys::raw::landlock_abi();

@@ -45,6 +45,8 @@ class Host {
 int divide(int& pidfd);
 // Shows the caller's own user and group as the inner user in the user namespace of `pid`.
 Result<> map_own_ids(std::int32_t pid);
+// Not root: to the kernel its sandboxes would be root's.
+Result<> check_user();
 // Makes and ends such a process. The error says how a user gets what is refused.
 Result<> check_namespaces();
 

@@ -102,6 +102,7 @@ Fd go_to_background() {
 }
 
 int check_host() {
+  if (auto user = confine::check_user(); !user) return tell(user.error());
   if (auto fine = confine::check_namespaces(); !fine) return tell(fine.error());
   return 0;
 }

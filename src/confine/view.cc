@@ -159,12 +159,15 @@ bool View::host_directories() {
 // The kernel gives a user a new one only where the host's own is not partly covered.
 bool View::proc() {
   Handle fs(raw::fsopen("proc"));
-  bool set = fs && raw::fsconfig_string(fs.get(), "source", "proc") == 0 && raw::fsconfig_create(fs.get()) == 0;
+  bool set = fs && raw::fsconfig_string(fs.get(), "source", "proc") == 0;
+  if (set && processes_only()) set = raw::fsconfig_string(fs.get(), "subset", "pid") == 0;
+  set = set && raw::fsconfig_create(fs.get()) == 0;
   Handle mount(set ? raw::fsmount(fs.get(), static_cast<unsigned>(kSealed)) : -1);
   return mount && raw::move_mount(mount.get(), AT_FDCWD, "root/proc") == 0;
 }
 
 bool View::proc_masks() {
+  if (processes_only()) return true;
   // A bind of an object that is read-only where it comes from is read-only here.
   auto cover = [](const std::string& with, const std::string& name) {
     return ::mount(with.c_str(), ("root/proc/" + name).c_str(), nullptr, MS_BIND, nullptr) == 0;

@@ -30,6 +30,8 @@ class View {
   bool fill_shape();
   bool show(const char* from, const char* at, std::uint64_t attributes);
   bool show_workspace();
+  // Profile minimal: /proc has processes and nothing else, so nothing in it needs a cover.
+  bool processes_only() const { return plan_.base.policy.syscalls == SyscallProfile::minimal; }
 
   const Plan& plan_;
 };

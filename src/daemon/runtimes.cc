@@ -57,7 +57,9 @@ Task<Result<StartedRuntime>> start_process(RuntimeSetting setting) {
   options.run_dir = setting.instance.run_dir();
   options.data_dir = setting.instance.data_dir();
   options.private_instance = setting.private_instance;
-  CO_TRY(options.workspace, runtime::checked_workspace(setting.config.process.workspace));
+  auto places = runtime::private_places(options.run_dir, setting.config.storage.state_dir);
+  if (auto fine = runtime::check_programs(places); !fine) co_return std::move(fine).error();
+  CO_TRY(options.workspace, runtime::checked_workspace(setting.config.process.workspace, places));
   CO_TRY(options.confine_path, find_program("opensandbox-confine"));
   CO_TRY(options.execd_path, find_program("opensandbox-execd"));
   CO_TRY(auto process, co_await runtime::ProcessRuntime::start(setting.io, std::move(options)));

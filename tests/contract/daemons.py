@@ -44,9 +44,11 @@ class ProcessDaemon(harness.Daemon):
     def environment(self):
         return {"PATH": "/usr/bin:/bin", "LANG": "C.UTF-8", "HOME": str(self.directory), "SECRET_OF_THE_USER": "canary-of-the-environment"}
 
-    def popen(self, words, **options):
-        return subprocess.Popen([str(word) for word in words], user=USER, group=USER, extra_groups=[], env=self.environment(), start_new_session=True,
-                                **options)
+    def popen(self, words, home=None, runtime=None, **options):
+        environment = self.environment()
+        if home is not None:
+            environment.update(HOME=str(home), XDG_RUNTIME_DIR=str(runtime))
+        return subprocess.Popen([str(word) for word in words], user=USER, group=USER, extra_groups=[], env=environment, start_new_session=True, **options)
 
     def as_user(self, *words, input=None, timeout=60, text=True, env=None):
         return subprocess.run([str(word) for word in words], user=USER, group=USER, extra_groups=[], env={**self.environment(), **(env or {})},

@@ -1,4 +1,5 @@
 #include <poll.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <array>
@@ -61,12 +62,17 @@ Result<int> show_leaks(const Args& args, const daemon::Config& config) {
 std::vector<Finding> examine(const daemon::Config& config) {
   std::vector<Finding> out;
   auto add = [&](std::vector<Finding> more) { std::ranges::move(more, std::back_inserter(out)); };
-  add(probe_privileges());
-  add(probe_namespaces());
-  add(probe_cgroups());
-  add(probe_mounts(config.storage.state_dir));
+  // Each runtime needs something else; an ordinary user also hears of the one that needs nothing of him.
+  bool process = config.runtime == "process";
+  if (!process) {
+    add(probe_privileges());
+    add(probe_namespaces());
+    add(probe_cgroups());
+    add(probe_mounts(config.storage.state_dir));
+  }
   add(probe_confinement());
-  add(probe_host(config.storage.state_dir));
+  if (!process) add(probe_host(config.storage.state_dir));
+  if (process || ::geteuid() != 0) add(probe_process(process));
   add(probe_daemon(config));
   return out;
 }
@@ -89,11 +95,13 @@ constinit const CommandSpec kDoctor{
     .details =
         "Tries each part in a child process instead of trusting a version: ok, weak (works, could be better) or missing, what it\n"
         "means, and the one command that fixes it. Exit status 1 when something is missing without which no sandbox is made.\n"
+        "With runtime process in the configuration (or --runtime process) it asks for that one, and lists what it does not isolate.\n"
         "\n"
         "With --leaks it compares processes, cgroups, sockets, id ranges, mounts, loop devices and disks of this host with\n"
         "the ledgers of the launchers, and lists what no sandbox owns.",
     .examples =
         "sudo opensandbox doctor\n"
+        "opensandbox doctor --runtime process\n"
         "sudo opensandbox doctor --leaks -o json",
     .options = kOptions,
     .config_flags = true,

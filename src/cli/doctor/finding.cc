@@ -23,7 +23,7 @@ std::string summary(const std::vector<Finding>& findings) {
   auto soft = std::ranges::count_if(findings, [](const Finding& f) { return f.verdict != Verdict::ok && !is_fatal(f); });
   if (fatal > 0)
     return cat(fatal, " required ", fatal == 1 ? "part is" : "parts are", " missing: sandboxes cannot be made here until that is fixed\n");
-  if (soft > 0) return cat("sandboxes are fully isolated here; ", soft, soft == 1 ? " part" : " parts", " could be better\n");
+  if (soft > 0) return cat("sandboxes can be made here; ", soft, soft == 1 ? " part" : " parts", " could be better\n");
   return "sandboxes are fully isolated here\n";
 }
 

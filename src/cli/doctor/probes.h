@@ -15,6 +15,7 @@ std::vector<Finding> probe_cgroups();                             // hierarchies
 std::vector<Finding> probe_mounts(const std::string& state_dir);  // mount API, overlay, id-mapped mounts
 std::vector<Finding> probe_confinement();                         // seccomp, Landlock, sealed programs
 std::vector<Finding> probe_host(const std::string& state_dir);    // disk, loop devices, ids, programs, sysctls
+std::vector<Finding> probe_process(bool required);                // the runtime process, and what it does not isolate
 std::vector<Finding> probe_daemon(const daemon::Config& config);  // serve and launch, if they run
 
 // Runs `probe` in a forked child and returns what it returned: 0, or an errno. A child that dies counts as EPERM.
