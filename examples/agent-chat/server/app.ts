@@ -111,6 +111,7 @@ function stream(chats: Chats, id: string, request: Request, response: Response):
   send({ id: 0, event: chat.now });
   const leave = chat.log.read(send);
   const beat = setInterval(() => response.write(": still here\n\n"), kBeatMs);
+  response.on("error", () => undefined); // a page that went away while it was written to
   response.on("close", () => {
     clearInterval(beat);
     leave();

@@ -106,7 +106,7 @@ export class Chat {
     }
     this.log.add({ type: "new_sandbox", id: this.sandbox.id });
     if (before) this.history.push({ role: "user", content: "[The person replaced the sandbox: /workspace is empty again.]" });
-    await this.look();
+    await this.look(true);
     this.watch();
   }
 
@@ -116,11 +116,13 @@ export class Chat {
     this.looking = setTimeout(() => void this.look().finally(() => this.watch()), this.busy ? kBusyLookMs : kCalmLookMs);
   }
 
-  /** Asks the daemon once and tells the page. A daemon that does not answer is told too, and asked again. */
-  private async look(): Promise<void> {
+  /**
+   * Asks the daemon once and tells the page. A daemon that does not answer is told too, and asked again. Where nobody looks, nobody asks:
+   * a chat whose page is away must not keep its sandbox awake.
+   */
+  private async look(first = false): Promise<void> {
     const sandbox = this.sandbox;
-    if (!sandbox) return;
-    if (!this.busy && this.log.readerCount === 0) return;
+    if (!sandbox || (!first && !this.busy && this.log.readerCount === 0)) return;
     try {
       const seen = await sandbox.look();
       if (sandbox !== this.sandbox) return;

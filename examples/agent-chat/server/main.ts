@@ -1,6 +1,7 @@
 // The program: reads the configuration, sees that there is a daemon and a model, serves the page, and leaves nothing behind.
 import { createServer } from "node:http";
 import { dirname, join } from "node:path";
+import { setTimeout as wait } from "node:timers/promises";
 import { fileURLToPath } from "node:url";
 import { makeApp } from "./app.ts";
 import { Chats } from "./chats.ts";
@@ -11,6 +12,7 @@ import type { Model } from "./llm.ts";
 import { startStandIn } from "./standin.ts";
 
 const home = join(dirname(fileURLToPath(import.meta.url)), "../.."); // this file runs as dist/server/main.js
+const kFarewellMs = 1000;
 const say = (text: string) => console.error(`agent-chat: ${text}`);
 
 async function modelOf(config: Config): Promise<{ model: Model; close: () => void }> {
@@ -42,8 +44,10 @@ async function main(): Promise<void> {
   const end = async () => {
     if (ending) return;
     ending = true;
-    server.close();
+    const closed = new Promise((resolve) => server.close(resolve));
     await chats.close();
+    server.closeIdleConnections();
+    await Promise.race([closed, wait(kFarewellMs)]); // the pages still read why
     server.closeAllConnections();
     close();
     await daemon?.stop();

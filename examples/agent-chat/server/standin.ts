@@ -32,7 +32,7 @@ def primes(limit):
             for multiple in range(n * n, limit + 1, n):
                 sieve[multiple] = False
 
-for count, prime in enumerate(primes(40), start=1):
+for count, prime in enumerate(primes(20), start=1):
     print(f"{count:3}  {prime}", flush=True)
     time.sleep(0.05)
 `;
@@ -50,7 +50,7 @@ const kScenes: Scene[] = [
       { say: "I will write a small sieve and run it.", tool: { name: "write_file", arguments: { path: "primes.py", content: kSieve } } },
       run("", "python3 primes.py"),
     ],
-    sum: (results) => `There are ${(last(results).match(/^\s*\d+ {2}\d+$/gm) ?? []).length} primes up to 40; the list is above.`,
+    sum: (results) => `There are ${(last(results).match(/^\s*\d+ {2}\d+$/gm) ?? []).length} primes up to 20; the list is above.`,
   },
   {
     words: /download|curl|internet|web ?site/i,

@@ -29,7 +29,7 @@ export function App() {
         </h1>
         <span className="model" title={state.scripted ? "No model is configured: a script answers by keywords. Set LLM_BASE_URL and LLM_MODEL." : "The model that answers"}>
           <span className="dot" aria-hidden="true" />
-          {state.model === "" ? "connecting" : state.scripted ? "scripted model" : state.model}
+          {state.model === "" ? (over ? "not connected" : "connecting") : state.scripted ? "scripted model" : state.model}
         </span>
         <ThemeButton />
       </header>

@@ -27,6 +27,7 @@ export function Composer({ draft, onDraft, onSend, onStop, busy, disabled }: Pro
   const submit = (event?: FormEvent) => {
     event?.preventDefault();
     if (text && !busy && !disabled) onSend(text);
+    field.current?.focus();
   };
   const key = (event: KeyboardEvent) => {
     if (event.key === "Enter" && !event.shiftKey && !event.nativeEvent.isComposing) {
@@ -41,12 +42,13 @@ export function Composer({ draft, onDraft, onSend, onStop, busy, disabled }: Pro
         What shall the agent do?
       </label>
       <textarea id="prompt" ref={field} rows={1} maxLength={8000} placeholder="What shall the agent do?" value={draft} onChange={(event) => onDraft(event.target.value)} onKeyDown={key} disabled={disabled} />
+      {/* Two keys: a second click on Send must not land on Stop in the same element. */}
       {busy ? (
-        <button type="button" className="button stop" onClick={onStop}>
+        <button key="stop" type="button" className="button stop" onClick={onStop}>
           <span className="square" aria-hidden="true" /> Stop
         </button>
       ) : (
-        <button type="submit" className="button primary" disabled={disabled || !text}>
+        <button key="send" type="submit" className="button primary" disabled={disabled || !text}>
           Send
         </button>
       )}

@@ -47,14 +47,14 @@ function One({ item, onAnswer }: { item: Item; onAnswer: Props["onAnswer"] }) {
     case "user":
       return (
         <article className="user">
-          <h3 className="hidden">You</h3>
+          <h2 className="hidden">You</h2>
           <p>{item.text}</p>
         </article>
       );
     case "say":
       return (
         <article className="say">
-          <h3 className="hidden">Agent</h3>
+          <h2 className="hidden">Agent</h2>
           <p>{item.text}</p>
         </article>
       );
