@@ -55,9 +55,9 @@ std::vector<std::string> names_in(const std::string& directory) {
 // Only our own flat layout: plain files, and directories one level down.
 void remove_run_dir(const std::string& run_dir) {
   for (const auto& name : names_in(run_dir)) {
-    std::string path = run_dir + "/" + name;
+    std::string path = cat(run_dir, "/", name);
     if (::unlink(path.c_str()) == 0) continue;
-    for (const auto& inner : names_in(path)) ::unlink((path + "/" + inner).c_str());
+    for (const auto& inner : names_in(path)) ::unlink(cat(path, "/", inner).c_str());
     ::rmdir(path.c_str());
   }
   ::rmdir(run_dir.c_str());
@@ -73,7 +73,7 @@ void sweep_dead_instances(const std::string& own) {
   auto slash = own.rfind('/');
   auto root = own.substr(0, slash), name = own.substr(slash + 1);
   for (const auto& other : names_in(root)) {
-    std::string run_dir = root + "/" + other;
+    std::string run_dir = cat(root, "/", other);
     if (other == name || ::access((run_dir + "/private").c_str(), F_OK) != 0) continue;
     if (is_free(run_dir + "/lock") && is_free(run_dir + "/serve.pid")) remove_run_dir(run_dir);
   }
@@ -92,7 +92,7 @@ Result<std::unique_ptr<Keeper>> Keeper::start(const KeeperOptions& options) {
   sweep_dead_instances(run_dir);
   TRY(auto host, Host::prepare(options.host));
   CHECK_OK(sys::make_dirs(run_dir + "/sandboxes", 0700));
-  for (const auto& name : names_in(run_dir + "/sandboxes")) ::unlink((run_dir + "/sandboxes/" + name).c_str());
+  for (const auto& name : names_in(run_dir + "/sandboxes")) ::unlink(cat(run_dir, "/sandboxes/", name).c_str());
   std::unique_ptr<Keeper> keeper(new Keeper(options, std::move(host)));
   keeper->lock_ = std::move(lock);
   CHECK_OK(keeper->open_doors());

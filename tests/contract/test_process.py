@@ -1,6 +1,7 @@
 """What is the runtime process's own: it needs no root, nothing outlives anything, and what it cannot do it refuses."""
 import json
 import os
+import shutil
 import signal
 import subprocess
 from pathlib import Path
@@ -77,6 +78,23 @@ def test_a_workspace_that_would_show_the_home_is_refused(host, place):
     done = run(host, "--runtime", "process", "--workspace", given, "--", "true")
     assert done.returncode in (2, 125) and "workspace" in done.stderr, done.stderr
     assert run(host, "--workspace", "/usr", "--", "true").returncode == 2, "and it is no option of other runtimes"
+
+
+def test_a_user_without_home_and_session_gets_a_directory_of_his_own_unless_somebody_else_has_it(host):
+    """/tmp is everybody's: what another user made there before is not trusted."""
+    place = Path(f"/tmp/opensandbox-{USER}")
+    words = [host.programs / "opensandbox", "run", "--runtime", "process", "--", "echo", "ran"]
+    try:
+        for owner, mode, works in ((0, 0o777, False), (USER, 0o777, False), (USER, 0o700, True)):
+            shutil.rmtree(place, ignore_errors=True)
+            place.mkdir()
+            place.chmod(mode)
+            os.chown(place, owner, owner)
+            done = host.as_user(*words, env={"HOME": "/nonexistent", "XDG_RUNTIME_DIR": ""})
+            assert (done.stdout == "ran\n") == works, (owner, done.stderr)
+            assert works or (done.returncode == 125 and str(place) in done.stderr)
+    finally:
+        shutil.rmtree(place, ignore_errors=True)
 
 
 def test_without_the_runtime_a_user_is_told_of_it(host):
