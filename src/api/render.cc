@@ -111,7 +111,9 @@ std::string_view message_of(const Error& error, Reader reader) {
 std::string error_json(const Error& error, Reader reader) {
   ObjectText text;
   text.add("code", code_of(error)).add("message", message_of(error, reader));
-  text.add_unless_empty("field", error.field()).add_unless_empty("hint", error.hint());
+  // A refused command names the rule where others name the field at fault.
+  bool by_rule = error.code().starts_with("COMMAND::") && error.kind() == Errc::permission_denied;
+  text.add_unless_empty(by_rule ? "rule" : "field", error.field()).add_unless_empty("hint", error.hint());
   return std::move(text).done();
 }
 

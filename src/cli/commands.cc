@@ -57,10 +57,15 @@ const std::array kTable{
     &kFilesMakeDirectory,
     &kFilesMove,
     &kFilesStat,
+    &kApprovalsList,
+    &kApprovalsAllow,
+    &kApprovalsDeny,
+    &kApprovalsWatch,
     &kServe,
     &kDaemonStart,
     &kDaemonStop,
     &kDaemonStatus,
+    &kDaemonReload,
     &kDoctor,
     &kConfigCheck,
     &kCompletion,
@@ -110,7 +115,7 @@ std::string joined(const std::vector<std::string_view>& words, std::string_view 
 
 Error unknown(std::string_view word, std::string_view group) {
   std::vector<std::string_view> names =
-      group.empty() ? std::vector<std::string_view>{"image", "snapshot", "volume", "pool", "files", "daemon", "config"} : members_of(group);
+      group.empty() ? std::vector<std::string_view>{"image", "snapshot", "volume", "pool", "approvals", "files", "daemon", "config"} : members_of(group);
   for (const CommandSpec* command : kTable) {
     if (!group.empty() || command->hidden || command->name.contains(' ')) continue;
     names.push_back(command->name);
@@ -138,6 +143,7 @@ Result<Found> find_command(std::span<const std::string> words) {
     if (const CommandSpec* command = named(words[1])) return Found{command, 2};
   }
   if (auto members = members_of(words[0]); !members.empty()) {
+    if (const CommandSpec* alone = words.size() == 1 || words[1].starts_with('-') ? named(words[0]) : nullptr) return Found{alone, 1};
     if (words.size() == 1 || words[1].starts_with('-'))
       return usage_error(cat("'", words[0], "' needs one more word"), joined(members, ", "));
     auto both = cat(words[0], " ", words[1]);

@@ -31,7 +31,8 @@ extern const CommandSpec kCopy, kFilesList, kFilesCat, kFilesRemove, kFilesMakeD
 extern const CommandSpec kSnapshotCreate, kSnapshotList, kSnapshotInspect, kSnapshotRemove;
 extern const CommandSpec kVolumeCreate, kVolumeList, kVolumeRemove;
 extern const CommandSpec kPoolCreate, kPoolList, kPoolScale, kPoolDrain, kPoolRemove, kPoolStats;
-extern const CommandSpec kServe, kDaemonStart, kDaemonStop, kDaemonStatus;
+extern const CommandSpec kApprovalsList, kApprovalsAllow, kApprovalsDeny, kApprovalsWatch;
+extern const CommandSpec kServe, kDaemonStart, kDaemonStop, kDaemonStatus, kDaemonReload;
 extern const CommandSpec kDoctor, kConfigCheck, kCompletion, kVersion, kHelp;
 
 // ---- options several commands share ------------------------------------------------------------------------

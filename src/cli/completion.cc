@@ -15,6 +15,7 @@ std::string_view operand_source(Operand operand) {
   switch (operand) {
     case Operand::sandbox: return "opensandbox ls -q -a 2>/dev/null";
     case Operand::image: return "opensandbox image ls -q 2>/dev/null";
+    case Operand::approval: return "opensandbox approvals ls -q 2>/dev/null";
     case Operand::recipe: return "opensandbox image build --list 2>/dev/null";
     case Operand::shell: return "echo bash zsh fish";
     case Operand::command:
@@ -93,7 +94,7 @@ std::string bash_case(const CommandSpec& command) {
   return out + "          esac ;;\n      esac ;;\n";
 }
 
-constexpr std::array kGroups{std::string_view("image"), std::string_view("snapshot"), std::string_view("volume"), std::string_view("pool"),
+constexpr std::array kGroups{std::string_view("image"), std::string_view("snapshot"), std::string_view("volume"), std::string_view("pool"), std::string_view("approvals"),
                              std::string_view("files"), std::string_view("daemon"),   std::string_view("config")};
 
 Result<int> show_completion(const Args& args) {

@@ -25,11 +25,12 @@ constexpr std::array<const CommandSpec*, 7> kFiles{&kCopy,      &kFilesList, &kF
 constexpr std::array<const CommandSpec*, 7> kKept{&kSnapshotCreate, &kSnapshotList, &kSnapshotInspect, &kSnapshotRemove,
                                                   &kVolumeCreate,   &kVolumeList,   &kVolumeRemove};
 constexpr std::array<const CommandSpec*, 6> kPools{&kPoolCreate, &kPoolList, &kPoolScale, &kPoolDrain, &kPoolRemove, &kPoolStats};
-constexpr std::array<const CommandSpec*, 4> kDaemon{&kServe, &kDaemonStart, &kDaemonStop, &kDaemonStatus};
+constexpr std::array<const CommandSpec*, 4> kApprovals{&kApprovalsList, &kApprovalsAllow, &kApprovalsDeny, &kApprovalsWatch};
+constexpr std::array<const CommandSpec*, 5> kDaemon{&kServe, &kDaemonStart, &kDaemonStop, &kDaemonStatus, &kDaemonReload};
 constexpr std::array<const CommandSpec*, 5> kOthers{&kDoctor, &kConfigCheck, &kCompletion, &kVersion, &kHelp};
 constexpr std::array kSections{
     Section{"Sandboxes", kSandboxes}, Section{"Files", kFiles},   Section{"Images", kImages}, Section{"Snapshots and volumes", kKept},
-    Section{"Pools", kPools},         Section{"Daemon", kDaemon}, Section{"Other", kOthers}};
+    Section{"Pools", kPools},         Section{"Approvals", kApprovals}, Section{"Daemon", kDaemon}, Section{"Other", kOthers}};
 
 void append_pair(std::string& out, std::string_view left, std::string_view right, std::size_t column) {
   out += cat("  ", left);

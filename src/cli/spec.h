@@ -25,7 +25,7 @@ struct OptionSpec {
 };
 
 // What a shell completes where operands stand.
-enum class Operand { none, sandbox, image, recipe, file, shell, program, command };
+enum class Operand { none, approval, sandbox, image, recipe, file, shell, program, command };
 
 class Args;
 

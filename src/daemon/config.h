@@ -17,6 +17,7 @@
 
 #include "base/log.h"
 #include "base/result.h"
+#include "model/command_policy.h"
 #include "model/limits.h"
 #include "model/places.h"
 #include "model/policy.h"
@@ -115,6 +116,13 @@ struct ProcessConfig {
   std::string workspace;  // directory of the host that every sandbox has as /workspace; "" = each its own, of memory
 };
 
+// Which commands may run (docs/command-policy.md).
+struct CommandPolicyConfig {
+  CommandPolicy policy;
+  std::uint32_t ask_timeout_seconds = 60;
+  SelfApproval self_approval = SelfApproval::privileged;
+};
+
 struct AuditConfig {
   std::string directory;  // "" = <state_dir>/audit
 };
@@ -156,6 +164,7 @@ struct Config {
   StorageConfig storage;
   ProcessConfig process;
   AuditConfig audit;
+  CommandPolicyConfig command_policy;
   ImagesConfig images;
   LogConfig log;
 

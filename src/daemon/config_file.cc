@@ -93,6 +93,7 @@ class FileReader {
     if (o.path == "images.trusted_hosts") return read_hosts(o.path, value, config_.images.trusted_hosts);
     if (o.path == "images.registries") return read_registries(value);
     if (o.path == "pools") return read_pools(value);
+    if (o.path == "command_policy.rules") return read_rules(value);
     if (value.kind != Kind::scalar) return problem(value.line, cat(o.path, ": must be ", o.value, ", not ", name_of(value.kind)));
     auto set = o.set(config_, value.text);
     if (!set) problem(value.line, cat(o.path, ": ", set.error().what(), ", not ", json_string(value.text.substr(0, 80))));
@@ -183,6 +184,12 @@ class FileReader {
         config_.pools.push_back(*std::move(pool));
       }
     }
+  }
+
+  void read_rules(const YamlNode& value) {
+    auto policy = parse_command_policy(boost::json::object{{"rules", as_json(document_, value)}});
+    if (!policy) return problem(value.line, cat("command_policy.", policy.error().what()));
+    config_.command_policy.policy.rules = std::move(policy->rules);
   }
 
   void read_keys(const YamlNode& value) {

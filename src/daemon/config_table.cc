@@ -122,6 +122,20 @@ Result<> set_level(log::Level& field, std::string_view text) {
   return bad("must be debug, info, warn or error");
 }
 
+Result<> set_action(CommandAction& field, std::string_view text) {
+  auto action = parse_command_action(text);
+  if (!action) return bad("must be allow, ask or deny");
+  field = *action;
+  return Ok{};
+}
+
+Result<> set_self_approval(SelfApproval& field, std::string_view text) {
+  auto setting = parse_self_approval(text);
+  if (!setting) return bad("must be privileged, always or never");
+  field = *setting;
+  return Ok{};
+}
+
 std::string show_level(log::Level level) {
   switch (level) {
     case log::Level::debug: return "debug";
@@ -405,6 +419,26 @@ const Option kOptions[] = {
      "what all images may take; past it the least recently used ones that no sandbox needs are removed", true,
      [](Config& c, View t) { return set_image_bytes(c.images.max_bytes, t); },
      [](C c) { return c.images.max_bytes ? cat(*c.images.max_bytes) : std::string("null"); }},
+
+    {"command_policy.default", "OPENSANDBOX_COMMAND_POLICY_DEFAULT", "command-default", "allow, ask or deny",
+     "what becomes of a command that no rule matches", true,
+     [](Config& c, View t) { return set_action(c.command_policy.policy.otherwise, t); },
+     [](C c) { return std::string(name_of(c.command_policy.policy.otherwise)); }},
+    {"command_policy.unclear", "OPENSANDBOX_COMMAND_POLICY_UNCLEAR", "command-unclear", "allow, ask or deny",
+     "what at most becomes of a command that cannot be read with certainty", true,
+     [](Config& c, View t) { return set_action(c.command_policy.policy.unclear, t); },
+     [](C c) { return std::string(name_of(c.command_policy.policy.unclear)); }},
+    {"command_policy.ask_timeout_seconds", "OPENSANDBOX_COMMAND_POLICY_ASK_TIMEOUT_SECONDS", "ask-timeout-seconds", "whole number 1..3600",
+     "how long a command waits for an answer", true,
+     [](Config& c, View t) { return set_number(c.command_policy.ask_timeout_seconds, t, 1, kMaxAskSeconds); },
+     [](C c) { return cat(c.command_policy.ask_timeout_seconds); }},
+    {"command_policy.self_approval", "OPENSANDBOX_COMMAND_POLICY_SELF_APPROVAL", "self-approval", "privileged, always or never",
+     "whether the key that runs a command may also answer for it", true,
+     [](Config& c, View t) { return set_self_approval(c.command_policy.self_approval, t); },
+     [](C c) { return std::string(name_of(c.command_policy.self_approval)); }},
+    {"command_policy.rules", "", "", "list of {name, program, args_start, args_any, args_all, action, reason}",
+     "commands by program and argument patterns; the first that matches decides", false, nullptr,
+     [](C c) { return rules_json(c.command_policy.policy.rules); }},
 
     {"log.level", "OPENSANDBOX_LOG_LEVEL", "log-level", "debug, info, warn or error", "least important log line that is written", true,
      [](Config& c, View t) { return set_level(c.log.level, t); }, [](C c) { return show_level(c.log.level); }},

@@ -134,4 +134,21 @@ Result<YamlDocument> parse_yaml(std::string_view text) {
   }
 }
 
+boost::json::value as_json(const YamlDocument& document, const YamlNode& node) {
+  switch (node.kind) {
+    case YamlNode::Kind::null: return nullptr;
+    case YamlNode::Kind::scalar: return boost::json::string(node.text);
+    case YamlNode::Kind::list: {
+      boost::json::array out;
+      for (auto item : node.items) out.push_back(as_json(document, document.nodes[item]));
+      return out;
+    }
+    case YamlNode::Kind::map: break;
+  }
+  boost::json::object out;
+  for (const auto& member : node.members)
+    if (const auto& value = document.nodes[member.node]; value.kind != YamlNode::Kind::null) out[member.name] = as_json(document, value);
+  return out;
+}
+
 }  // namespace osb::daemon

@@ -1,6 +1,7 @@
 // YAML text as a plain tree. Configuration needs a small part of YAML, and only that part is read: one document,
 // maps, lists and scalars, no aliases or anchors or tags, no member twice, at most 8 levels and 1 MiB.
 #pragma once
+#include <boost/json/value.hpp>
 #include <cstdint>
 #include <string>
 #include <string_view>
@@ -35,5 +36,7 @@ struct YamlDocument {
 // Errc::invalid_argument; what() begins with "line N: " where a line is known.
 Result<YamlDocument> parse_yaml(std::string_view text);
 std::string_view name_of(YamlNode::Kind kind);
+// The node as JSON: every scalar is a text, members without a value are left out.
+boost::json::value as_json(const YamlDocument& document, const YamlNode& node);
 
 }  // namespace osb::daemon

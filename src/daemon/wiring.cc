@@ -60,6 +60,10 @@ lifecycle::Options lifecycle_options(const Config& config, bool private_instance
   return options;
 }
 
+proxy::GateSettings gate_settings(const CommandPolicyConfig& config) {
+  return {config.policy, config.ask_timeout_seconds, config.self_approval};
+}
+
 std::string authority_of(const std::string& host, std::uint16_t port) {
   bool v6 = host.find(':') != std::string::npos;
   return v6 ? cat("[", host, "]:", port) : cat(host, ":", port);
@@ -110,6 +114,7 @@ Result<> App::open_doors() {
     TRY(keys, load_keys(config_));
   }
   proxy_ = std::make_unique<proxy::Proxy>(io_, *lifecycle_, *audit_, proxy::Tokens(std::move(secret)));
+  proxy_->gate().set_settings(gate_settings(config_.command_policy));
   api::Options options{create_defaults(config_), config_.server.public_host, "localhost", std::string(kVersion)};
   options.pull_for_all = config_.images.pull_missing;
   options.max_requests_per_key = config_.limits.max_requests_per_key;
@@ -144,12 +149,14 @@ Result<> App::apply(const Config& config) {
   api_->set_max_requests_per_key(config.limits.max_requests_per_key);
   api_->set_defaults(create_defaults(config));
   lifecycle_->set_options(lifecycle_options(config, private_));
+  proxy_->gate().set_settings(gate_settings(config.command_policy));
   log::set_level(config.log.level);
   return Ok{};
 }
 
 Task<void> App::stop() {
   auto grace = private_ ? std::chrono::steady_clock::duration(kPrivateGrace) : kRequestGrace;
+  if (proxy_) proxy_->gate().stop();  // who waits for an answer is told now, not after the grace
   if (tcp_) co_await tcp_->stop(grace);
   if (local_) co_await local_->stop(grace);
   if (proxy_) co_await proxy_->stop();

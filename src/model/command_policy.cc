@@ -204,6 +204,21 @@ std::optional<CommandAction> parse_command_action(std::string_view name) {
   return std::nullopt;
 }
 
+std::string_view name_of(SelfApproval setting) {
+  switch (setting) {
+    case SelfApproval::privileged: return "privileged";
+    case SelfApproval::always: return "always";
+    case SelfApproval::never: return "never";
+  }
+  return "never";
+}
+
+std::optional<SelfApproval> parse_self_approval(std::string_view name) {
+  for (auto setting : {SelfApproval::privileged, SelfApproval::always, SelfApproval::never})
+    if (name == name_of(setting)) return setting;
+  return std::nullopt;
+}
+
 bool CommandPolicy::judges() const {
   auto strict = [](const CommandRule& rule) { return rule.action != CommandAction::allow; };
   return otherwise != CommandAction::allow || std::any_of(rules.begin(), rules.end(), strict);

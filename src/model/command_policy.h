@@ -22,11 +22,18 @@ enum class CommandAction : std::uint8_t { allow, ask, deny };  // from mild to s
 std::string_view name_of(CommandAction action);
 std::optional<CommandAction> parse_command_action(std::string_view name);
 
+// May the key that runs a command also answer for it? privileged: only one that sees every sandbox (and the local door).
+enum class SelfApproval : std::uint8_t { privileged, always, never };
+std::string_view name_of(SelfApproval setting);
+std::optional<SelfApproval> parse_self_approval(std::string_view name);
+
 inline constexpr std::size_t kMaxCommandRules = 256;
 inline constexpr std::size_t kMaxRulePatterns = 64;  // of one kind in one rule
 inline constexpr std::size_t kMaxRuleText = 256;     // name and reason
 inline constexpr std::size_t kMaxPolicyBytes = 64 * 1024;
 inline constexpr std::uint32_t kMaxAskSeconds = 3600;
+// The extension of a create that carries the sandbox's own policy, as JSON text.
+inline constexpr std::string_view kPolicyExtension = "opensandbox.commandPolicy";
 
 // All that is given must hold. A pattern with a '/' is compared with the whole path, one without with the last part of it.
 struct CommandRule {
@@ -55,6 +62,7 @@ struct CommandPolicy {
 // list of one may be written without brackets. Errc::invalid_argument; field() is the path of the member at fault.
 Result<CommandPolicy> parse_command_policy(const boost::json::object& object);
 Result<CommandPolicy> parse_command_policy(std::string_view json);
+std::string rules_json(const std::vector<CommandRule>& rules);  // as the parser reads them, one line
 
 // What is about to run.
 struct Command {

@@ -126,6 +126,28 @@ Result<CommandPolicy> parse_command_policy(const json::object& object) {
   return policy;
 }
 
+std::string rules_json(const std::vector<CommandRule>& rules) {
+  std::string out = "[";
+  for (const auto& rule : rules) {
+    out += out.size() > 1 ? ", {" : "{";
+    if (!rule.name.empty()) out += cat("\"name\": ", json_string(rule.name), ", ");
+    out += "\"program\": ";
+    append_json_list(out, rule.programs);
+    auto add = [&](std::string_view name, const std::vector<std::string>& patterns) {
+      if (patterns.empty()) return;
+      out += cat(", \"", name, "\": ");
+      append_json_list(out, patterns);
+    };
+    add("args_start", rule.args_start);
+    add("args_any", rule.args_any);
+    add("args_all", rule.args_all);
+    out += cat(", \"action\": \"", name_of(rule.action), "\"");
+    if (!rule.reason.empty()) out += cat(", \"reason\": ", json_string(rule.reason));
+    out += "}";
+  }
+  return out += "]";
+}
+
 Result<CommandPolicy> parse_command_policy(std::string_view text) {
   if (text.size() > kMaxPolicyBytes) return wrong("policy", cat("has at most ", kMaxPolicyBytes, " bytes"));
   TRY(auto object, parse_json_object(text));

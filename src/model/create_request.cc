@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "base/text.h"
+#include "model/command_policy.h"
 #include "model/create_shape.h"
 #include "model/json.h"
 #include "model/metadata.h"
@@ -71,9 +72,17 @@ Result<> check_renew(const std::string& value, SandboxSpec&) {
   return Ok{};
 }
 
+// Kept as it was sent; whoever judges commands reads it again.
+Result<> check_command_policy(const std::string& value, SandboxSpec&) {
+  auto policy = parse_command_policy(std::string_view(value));
+  if (!policy) return std::move(policy).error();
+  return Ok{};
+}
+
 constexpr std::pair<std::string_view, ApplyExtension> kExtensions[] = {
-    {"opensandbox.mode", apply_mode}, {"opensandbox.syscalls", apply_syscalls}, {"opensandbox.root", apply_root},
-    {"opensandbox.pids", apply_pids}, {"opensandbox.disk", apply_disk},         {"access.renew.extend.seconds", check_renew},
+    {"opensandbox.mode", apply_mode},         {"opensandbox.syscalls", apply_syscalls}, {"opensandbox.root", apply_root},
+    {"opensandbox.pids", apply_pids},         {"opensandbox.disk", apply_disk},         {"access.renew.extend.seconds", check_renew},
+    {kPolicyExtension, check_command_policy},
 };
 
 // A misspelt name of ours would silently leave a sandbox wider than its maker wanted.
@@ -90,7 +99,8 @@ Result<> apply_extensions(StringMap extensions, SandboxSpec& spec) {
   if (extensions.size() > kMaxExtensions) return refuse("extensions", cat("at most ", kMaxExtensions, " are allowed"));
   for (const auto& [name, value] : extensions) {
     auto field = cat("extensions.", std::string_view(name).substr(0, 80));
-    if (name.size() > kMaxExtensionBytes || value.size() > kMaxExtensionBytes) return refuse(field, "is too long");
+    auto most = name == kPolicyExtension ? kMaxPolicyBytes : kMaxExtensionBytes;
+    if (name.size() > kMaxExtensionBytes || value.size() > most) return refuse(field, "is too long");
     const auto* row = std::find_if(std::begin(kExtensions), std::end(kExtensions), [&](const auto& r) { return r.first == name; });
     if (row == std::end(kExtensions)) {
       CHECK_OK(refuse_unknown_extension(name));

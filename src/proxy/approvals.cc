@@ -17,21 +17,6 @@ Error not_approved(std::string_view why) { return Error(Errc::permission_denied,
 
 }  // namespace
 
-std::string_view name_of(SelfApproval setting) {
-  switch (setting) {
-    case SelfApproval::privileged: return "privileged";
-    case SelfApproval::always: return "always";
-    case SelfApproval::never: return "never";
-  }
-  return "never";
-}
-
-std::optional<SelfApproval> parse_self_approval(std::string_view name) {
-  for (auto setting : {SelfApproval::privileged, SelfApproval::always, SelfApproval::never})
-    if (name == name_of(setting)) return setting;
-  return std::nullopt;
-}
-
 std::string_view name_of(QuestionState state) {
   switch (state) {
     case QuestionState::waiting: return "waiting";

@@ -19,6 +19,7 @@
 #include "base/clock.h"
 #include "base/result.h"
 #include "model/caller.h"
+#include "model/command_policy.h"
 
 namespace osb::proxy {
 
@@ -26,11 +27,6 @@ inline constexpr std::size_t kMaxQuestions = 256;  // of all sandboxes
 inline constexpr std::size_t kMaxQuestionsOfSandbox = 32;
 inline constexpr std::size_t kKeptQuestions = 256;  // answered ones that can still be read
 inline constexpr std::size_t kMaxCommentBytes = 1024;
-
-// May the key that runs a command also answer for it? privileged: only one that sees every sandbox (and the local door).
-enum class SelfApproval : std::uint8_t { privileged, always, never };
-std::string_view name_of(SelfApproval setting);
-std::optional<SelfApproval> parse_self_approval(std::string_view name);
 
 enum class QuestionState : std::uint8_t { waiting, allowed, denied, expired, withdrawn };
 std::string_view name_of(QuestionState state);

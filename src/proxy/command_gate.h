@@ -21,8 +21,6 @@
 
 namespace osb::proxy {
 
-inline constexpr std::string_view kPolicyExtension = "opensandbox.commandPolicy";
-
 struct GateSettings {
   CommandPolicy policy;
   std::uint32_t ask_timeout_seconds = 60;

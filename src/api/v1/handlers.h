@@ -44,6 +44,15 @@ Reply docs(Context& context, Call call);
 Reply openapi(Context& context, Call call);
 Reply take_metrics_event(Context& context, Call call);
 
+// approvals.cc
+Reply list_approvals(Context& context, Call call);
+Reply get_approval(Context& context, Call call);
+Reply answer_approval(Context& context, Call call);
+Task<Result<>> watch_approvals(Context& context, Call call, http::Responder& responder);
+Reply approvals_page(Context& context, Call call);
+Reply approvals_script(Context& context, Call call);
+Reply approvals_style(Context& context, Call call);
+
 // snapshots.cc
 Reply create_snapshot(Context& context, Call call);
 Reply list_snapshots(Context& context, Call call);

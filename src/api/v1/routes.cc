@@ -58,6 +58,14 @@ constexpr std::array kRoutes = std::to_array<RouteSpec>({
     {"GET", "/sandboxes/{id}/diagnostics/inspect", kBoth, kKey, kIgnored, "Everything known about a sandbox", diagnostics_inspect},
     {"GET", "/sandboxes/{id}/diagnostics/summary", kBoth, kKey, kIgnored, "All three, short", diagnostics_summary},
 
+    {"GET", "/approvals", kV1, kKey, kIgnored, "Commands that wait for a person", list_approvals},
+    {"GET", "/approvals/watch", kV1, kKey, kIgnored, "Questions and answers as they come", nullptr, watch_approvals},
+    {"GET", "/approvals/{id}", kV1, kKey, kIgnored, "Read one question", get_approval},
+    {"POST", "/approvals/{id}", kV1, kKey, kJson, "Answer a question", answer_approval},
+    {"GET", "/approvals", kRoot, kOpen, kIgnored, "A page to answer them", approvals_page},
+    {"GET", "/approvals/app.js", kRoot, kOpen, kIgnored, "Script of that page", approvals_script},
+    {"GET", "/approvals/style.css", kRoot, kOpen, kIgnored, "Style of that page", approvals_style},
+
     {"POST", "/metrics/events", kBoth, kKey, kIgnored, "Take a client's timing event; nothing is kept", take_metrics_event},
     {"GET", "/health", kBoth, kOpen, kIgnored, "Is the server up", health},
     {"GET", "/version", kV1, kKey, kIgnored, "Version and runtime", version},
