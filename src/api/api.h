@@ -23,6 +23,7 @@ class Api {
   void set_defaults(CreateDefaults defaults) { context_.options.defaults = std::move(defaults); }
   void set_pull_for_all(bool all) { context_.options.pull_for_all = all; }
   void set_max_requests_per_key(std::size_t most) { requests_.set_most(most); }
+  void set_daemon_hooks(DaemonHooks hooks) { context_.daemon = std::move(hooks); }
   void set_tcp_authority(std::string authority) { context_.options.tcp_authority = std::move(authority); }
 
   struct Entry {

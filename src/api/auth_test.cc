@@ -82,6 +82,7 @@ TEST_F(Auth, EveryRouteThatNeedsAKeyRefusesEveryOtherWayIn) {
       EXPECT_EQ(code_of(response), code) << entry.spec->method << " " << entry.pattern;
       ++checked;
     }
+    if (entry.pattern.ends_with("/watch")) continue;  // never ends; approvals_test.cc has its control
     Fields good{{"OPEN-SANDBOX-API-KEY", key}};
     EXPECT_NE(bare(std::string(entry.spec->method), path_for(entry), "", good).status, 401) << "the control: " << entry.pattern;
   }

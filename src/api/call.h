@@ -2,6 +2,7 @@
 #pragma once
 #include <boost/asio/thread_pool.hpp>
 #include <cstdint>
+#include <functional>
 #include <string>
 #include <string_view>
 
@@ -29,12 +30,19 @@ struct Options {
   std::size_t max_requests_per_key = 2048;
 };
 
+// What only the whole daemon knows, as JSON, for the local door. Empty: there is no such daemon (tests).
+struct DaemonHooks {
+  std::function<std::string()> status;
+  std::function<Result<std::string>()> reload;  // reads the configuration again; an error changes nothing
+};
+
 struct Context {
   asio::io_context& io;
   lifecycle::Service& lifecycle;
   proxy::Proxy& proxy;
   image::Store& images;
   Options options;
+  DaemonHooks daemon = {};
   asio::thread_pool workers{1};  // for work that would block the loop: image imports
 };
 

@@ -23,8 +23,8 @@ constexpr Millis kWatchStall{60'000};  // the daemon says something every ten se
 constexpr std::size_t kMaxEvent = 1 << 20;
 constexpr std::size_t kCommandColumns = 60;
 
-constexpr std::array kListOptions{OptionSpec{"-a,--all", "", "also those that are settled"}, kQuietOption, kOutputOption, kHostOption,
-                                  kKeyOption, kKeyFileOption};
+constexpr std::array kListOptions{
+    OptionSpec{"-a,--all", "", "also those that are settled"}, kQuietOption, kOutputOption, kHostOption, kKeyOption, kKeyFileOption};
 constexpr std::array kAnswerOptions{OptionSpec{"-c,--comment", "TEXT", "told to whoever asked, and kept in the audit log"}, kOutputOption,
                                     kHostOption, kKeyOption, kKeyFileOption};
 constexpr std::array kWatchOptions{kOutputOption, kHostOption, kKeyOption, kKeyFileOption};
@@ -137,8 +137,9 @@ class Watcher {
       auto text = text_of(approval, key);
       return text.empty() ? std::string() : cat("  ", title, std::string(10 - title.size(), ' '), sanitise(text), "\n");
     };
-    return cat(text_of(approval, "id"), " waits until ", text_of(approval, "expires_at"), "\n", line("command", "command"), line("part", "part"),
-               line("rule", "rule"), line("reason", "reason"), line("sandbox", "session_id"), line("asked by", "asked_by"));
+    return cat(text_of(approval, "id"), " waits until ", text_of(approval, "expires_at"), "\n", line("command", "command"),
+               line("part", "part"), line("rule", "rule"), line("reason", "reason"), line("sandbox", "session_id"),
+               line("asked by", "asked_by"));
   }
 
   bool settled(const json::object& approval) {

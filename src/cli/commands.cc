@@ -115,7 +115,8 @@ std::string joined(const std::vector<std::string_view>& words, std::string_view 
 
 Error unknown(std::string_view word, std::string_view group) {
   std::vector<std::string_view> names =
-      group.empty() ? std::vector<std::string_view>{"image", "snapshot", "volume", "pool", "approvals", "files", "daemon", "config"} : members_of(group);
+      group.empty() ? std::vector<std::string_view>{"image", "snapshot", "volume", "pool", "approvals", "files", "daemon", "config"}
+                    : members_of(group);
   for (const CommandSpec* command : kTable) {
     if (!group.empty() || command->hidden || command->name.contains(' ')) continue;
     names.push_back(command->name);

@@ -94,8 +94,9 @@ std::string bash_case(const CommandSpec& command) {
   return out + "          esac ;;\n      esac ;;\n";
 }
 
-constexpr std::array kGroups{std::string_view("image"), std::string_view("snapshot"), std::string_view("volume"), std::string_view("pool"), std::string_view("approvals"),
-                             std::string_view("files"), std::string_view("daemon"),   std::string_view("config")};
+constexpr std::array kGroups{std::string_view("image"),  std::string_view("snapshot"),  std::string_view("volume"),
+                             std::string_view("pool"),   std::string_view("approvals"), std::string_view("files"),
+                             std::string_view("daemon"), std::string_view("config")};
 
 Result<int> show_completion(const Args& args) {
   const auto& shell = args.operands[0];

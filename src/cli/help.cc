@@ -29,7 +29,7 @@ constexpr std::array<const CommandSpec*, 4> kApprovals{&kApprovalsList, &kApprov
 constexpr std::array<const CommandSpec*, 5> kDaemon{&kServe, &kDaemonStart, &kDaemonStop, &kDaemonStatus, &kDaemonReload};
 constexpr std::array<const CommandSpec*, 5> kOthers{&kDoctor, &kConfigCheck, &kCompletion, &kVersion, &kHelp};
 constexpr std::array kSections{
-    Section{"Sandboxes", kSandboxes}, Section{"Files", kFiles},   Section{"Images", kImages}, Section{"Snapshots and volumes", kKept},
+    Section{"Sandboxes", kSandboxes}, Section{"Files", kFiles},         Section{"Images", kImages}, Section{"Snapshots and volumes", kKept},
     Section{"Pools", kPools},         Section{"Approvals", kApprovals}, Section{"Daemon", kDaemon}, Section{"Other", kOthers}};
 
 void append_pair(std::string& out, std::string_view left, std::string_view right, std::size_t column) {

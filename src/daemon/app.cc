@@ -11,6 +11,7 @@
 #include "async/task_group.h"
 #include "base/log.h"
 #include "base/text.h"
+#include "daemon/config_changes.h"
 #include "daemon/wiring.h"
 
 namespace osb::daemon {
@@ -44,7 +45,10 @@ class Run {
         app_(io, config, options_.private_instance, start_runtime),
         signals_(io.get_executor(), SIGTERM, SIGINT, SIGHUP),
         stopping_(io.get_executor(), Timer::time_point::max()),
-        watch_(io.get_executor()) {}
+        watch_(io.get_executor()),
+        changes_(config) {
+    app_.on_reload([this] { return reload(); });
+  }
 
   Task<void> main() {
     watch_.spawn("signals", watch_signals());
@@ -71,7 +75,7 @@ class Run {
       auto [failed, number] = co_await signals_.async_wait(nothrow);
       if (failed) co_return;
       if (number == SIGHUP) {
-        reload();
+        [[maybe_unused]] auto told = reload();  // the log has it
         continue;
       }
       // Somebody who asks twice does not want to wait; sandboxes and records survive this as they survive a crash.
@@ -81,12 +85,20 @@ class Run {
     }
   }
 
-  void reload() {
-    if (!options_.reload || stop_) return;
+  // What changed, as JSON. All or nothing: a configuration that does not load leaves the running one in force.
+  Result<std::string> reload() {
+    if (!options_.reload || stop_) return Error(Errc::unsupported, "this daemon does not read its configuration again");
     auto config = options_.reload();
-    auto applied = config ? app_.apply(*config) : Result<>(std::move(config).error());
-    if (applied) return log::info("configuration reloaded");
-    log::error("configuration not reloaded, the old one stays in force", {{"error", applied.error().what()}});
+    auto applied = config ? app_.apply(*config) : Result<>(config.error());
+    if (!applied) {
+      log::error("configuration not reloaded, the old one stays in force", {{"error", applied.error().what()}});
+      return Error(Errc::invalid_argument, cat("the old configuration stays in force: ", applied.error().what()))
+          .with_code("CONFIG::INVALID")
+          .with_hint(applied.error().hint());
+    }
+    auto changed = changes_.take(*config);
+    log::info("configuration reloaded", {{"changes", cat(changed.size())}});
+    return changes_json(changed);
   }
 
   RunOptions options_;
@@ -94,6 +106,7 @@ class Run {
   SignalSet signals_;
   Timer stopping_;
   TaskGroup watch_;
+  RunningConfig changes_;
   bool stop_ = false;
   std::optional<Error> failure_;
 };

@@ -1,7 +1,10 @@
 #include "daemon/wiring.h"
 
+#include <unistd.h>
+
 #include <chrono>
 
+#include "base/clock.h"
 #include "base/log.h"
 #include "base/text.h"
 #include "daemon/config_pools.h"
@@ -75,6 +78,7 @@ App::App(asio::io_context& io, Config config, bool private_instance, RuntimeFact
     : io_(io), config_(std::move(config)), private_(private_instance), factory_(std::move(factory)), ended_(io.get_executor()) {}
 
 Task<Result<>> App::start() {
+  started_nanos_ = boot_now_nanos();
   auto started = co_await start_rooms();
   if (!started) co_await stop();
   co_return started;
@@ -119,6 +123,11 @@ Result<> App::open_doors() {
   options.pull_for_all = config_.images.pull_missing;
   options.max_requests_per_key = config_.limits.max_requests_per_key;
   api_ = std::make_unique<api::Api>(io_, *lifecycle_, *proxy_, *images_, std::move(keys), std::move(options));
+  api_->set_daemon_hooks({[this] { return status_json(); },
+                          [this] {
+                            if (reload_) return reload_();
+                            return Result<std::string>(Error(Errc::unsupported, "this daemon does not read its configuration again"));
+                          }});
   local_ = std::make_unique<http::Server>(io_, http::Limits{}, api_->handler(api::Door::local));
   CHECK_OK(local_->listen_unix(instance_->api_socket(), 0600));
   if (private_) return Ok{};
@@ -152,6 +161,17 @@ Result<> App::apply(const Config& config) {
   proxy_->gate().set_settings(gate_settings(config.command_policy));
   log::set_level(config.log.level);
   return Ok{};
+}
+
+std::string App::status_json() const {
+  std::string out = cat("{\"pid\":", ::getpid(), ",\"uptimeSeconds\":", (boot_now_nanos() - started_nanos_) / 1'000'000'000,
+                        ",\"version\":", json_string(kVersion), ",\"runtime\":", json_string(config_.runtime),
+                        ",\"instance\":", json_string(config_.server.instance), ",\"socket\":", json_string(cat("unix://", socket())));
+  if (!address_.empty()) out += cat(",\"address\":", json_string(cat("http://", address_)));
+  if (!config_.file.empty()) out += cat(",\"configFile\":", json_string(config_.file));
+  if (!private_ && !config_.auth.insecure_no_auth && config_.auth.api_key.empty())
+    out += cat(",\"keyFile\":", json_string(config_.api_key_file()));
+  return out + cat(",\"stateDir\":", json_string(config_.storage.state_dir), ",\"sandboxes\":", lifecycle_ ? lifecycle_->live() : 0, "}");
 }
 
 Task<void> App::stop() {

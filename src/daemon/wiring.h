@@ -1,5 +1,6 @@
 // App: every room of the daemon, started from the ground up and stopped from the roof down.
 #pragma once
+#include <functional>
 #include <memory>
 #include <optional>
 #include <string>
@@ -32,6 +33,9 @@ class App {
   std::string socket() const { return instance_ ? instance_->api_socket() : std::string(); }
   const std::string& address() const { return address_; }  // of the TCP door, "" when there is none
   lifecycle::Service& lifecycle() { return *lifecycle_; }
+  std::string status_json() const;  // for the local door; see docs/operations.md
+  // Called by whoever asks through the local door.
+  void on_reload(std::function<Result<std::string>()> reload) { reload_ = std::move(reload); }
 
  private:
   Task<Result<>> start_rooms();
@@ -46,6 +50,8 @@ class App {
   bool private_;
   RuntimeFactory factory_;
   std::string address_;
+  std::int64_t started_nanos_ = 0;  // boot time
+  std::function<Result<std::string>()> reload_;
   std::vector<runtime::Ended> early_;  // ended before there was anybody to tell
 
   std::optional<Instance> instance_;

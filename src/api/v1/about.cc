@@ -58,4 +58,15 @@ Reply openapi(Context&, Call) { co_return http::Response::json(200, routes_opena
 
 Reply take_metrics_event(Context&, Call) { co_return http::Response::empty(204); }
 
+Reply daemon_status(Context& context, Call) {
+  if (!context.daemon.status) co_return Error(Errc::unsupported, "there is no daemon to ask");
+  co_return http::Response::json(200, context.daemon.status());
+}
+
+Reply daemon_reload(Context& context, Call) {
+  if (!context.daemon.reload) co_return Error(Errc::unsupported, "there is no daemon to ask");
+  CO_TRY(auto report, context.daemon.reload());
+  co_return http::Response::json(200, std::move(report));
+}
+
 }  // namespace osb::api::v1

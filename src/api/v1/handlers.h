@@ -42,6 +42,8 @@ Reply health(Context& context, Call call);
 Reply version(Context& context, Call call);
 Reply docs(Context& context, Call call);
 Reply openapi(Context& context, Call call);
+Reply daemon_status(Context& context, Call call);
+Reply daemon_reload(Context& context, Call call);
 Reply take_metrics_event(Context& context, Call call);
 
 // approvals.cc

@@ -68,6 +68,8 @@ constexpr std::array kRoutes = std::to_array<RouteSpec>({
 
     {"POST", "/metrics/events", kBoth, kKey, kIgnored, "Take a client's timing event; nothing is kept", take_metrics_event},
     {"GET", "/health", kBoth, kOpen, kIgnored, "Is the server up", health},
+    {"GET", "/osb/v1/daemon", kRoot, Access::local, kIgnored, "What this daemon is and where it listens", daemon_status},
+    {"POST", "/osb/v1/daemon/reload", kRoot, Access::local, kIgnored, "Read the configuration again", daemon_reload},
     {"GET", "/version", kV1, kKey, kIgnored, "Version and runtime", version},
     {"GET", "/openapi.json", kRoot, kOpen, kIgnored, "This table as OpenAPI", openapi},
     {"GET", "/docs", kRoot, kOpen, kIgnored, "This table as text", docs},
