@@ -3,20 +3,22 @@ import contextlib
 import random
 import socket
 import threading
+import urllib.parse
 
 HEAD = 900  # enough for the head of the answer and the event that names the command
 MORE = 600
 
 
 class CuttingProxy:
-    """Stands before a port of 127.0.0.1. `cuts` counts what it cut."""
+    """Stands before a server, at `url` with the same path. `cuts` counts what it cut."""
 
     def __init__(self, target):
-        self.target = target
+        there = urllib.parse.urlsplit(target)
+        self.target = (there.hostname, there.port)
         self.cuts = 0
         self._random = random.Random(1)
         self._listener = socket.create_server(("127.0.0.1", 0))
-        self.port = self._listener.getsockname()[1]
+        self.url = f"http://127.0.0.1:{self._listener.getsockname()[1]}{there.path}"
         threading.Thread(target=self._accept, daemon=True).start()
 
     def __enter__(self):
@@ -34,7 +36,7 @@ class CuttingProxy:
                 threading.Thread(target=self._carry, args=(client,), daemon=True).start()
 
     def _carry(self, client):
-        with client, socket.create_connection(("127.0.0.1", self.target)) as server:
+        with client, socket.create_connection(self.target) as server:
             threading.Thread(target=self._requests, args=(client, server), daemon=True).start()
             self._answers(client, server)
             for end in (client, server):
