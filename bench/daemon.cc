@@ -57,7 +57,7 @@ Daemon::Daemon(const fs::path& build, const fs::path& work, const std::string& n
       run_("/run/opensandbox/" + instance_),
       port_(free_port()) {
   fs::create_directories(folder_);
-  write_file(folder_ / "config.yaml", "server:\n  port: " + std::to_string(port_) + "\n  instance: " + instance_ +
+  write_file(folder_ / "config.yaml", "sessions:\n  enabled: false\nserver:\n  port: " + std::to_string(port_) + "\n  instance: " + instance_ +
                                           "\nstorage:\n  state_dir: " + (folder_ / "state").string() + "\n" + extra);
 }
 

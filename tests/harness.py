@@ -98,6 +98,7 @@ class Daemon:
         self.log = self.directory / "serve.log"
         self.process = None
         self.extra = config
+        self.environment = {"OPENSANDBOX_SESSIONS_PORT": "0"}  # any number of daemons run side by side
 
     # ---- life
 
@@ -107,12 +108,17 @@ class Daemon:
             f"storage:\n  state_dir: {self.state}\n  allowed_host_paths: ['{self.shared}']\n  volume_default_mb: 32\n"
             'images:\n  aliases:\n    "opensandbox/code-interpreter:latest": host\n    "python:3.11-slim": host\n' + self.extra)
 
+    @property
+    def sessions_url(self):
+        """http://127.0.0.1:PORT/api/v1 of this daemon's session API."""
+        return (self.run_dir / "sessions.address").read_text().strip()
+
     def start(self):
         self.shared.mkdir(exist_ok=True)
         self.write_config()
         with self.log.open("ab") as log:
             self.process = subprocess.Popen([PROGRAM, "serve", "--config", self.config], stdin=subprocess.DEVNULL, stdout=log, stderr=log,
-                                            env={"PATH": os.environ["PATH"], "LANG": "C.UTF-8"}, start_new_session=True)
+                                            env={"PATH": os.environ["PATH"], "LANG": "C.UTF-8", **self.environment}, start_new_session=True)
         wait_until(self.healthy, START_SECONDS, lambda: f"serve is ready\n{self.tail()}")
         self.key = (self.state / "api-key").read_text().strip()
         return self

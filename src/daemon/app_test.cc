@@ -30,6 +30,7 @@ class Daemon : public testing::Test {
     config_.storage.state_dir = directory_ + "/state";
     config_.storage.run_dir = directory_ + "/run";
     config_.server.port = 0;
+    config_.sessions.port = 0;
     config_.log.level = log::Level::error;
   }
   void TearDown() override { fs::remove_all(directory_); }

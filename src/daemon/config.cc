@@ -1,5 +1,6 @@
 #include "daemon/config.h"
 
+#include <pwd.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -140,6 +141,13 @@ std::vector<std::pair<std::string, std::string>> process_environment() {
     if (equals != std::string_view::npos) out.emplace_back(pair.substr(0, equals), pair.substr(equals + 1));
   }
   return out;
+}
+
+std::optional<std::uint32_t> uid_of(const std::string& user) {
+  if (auto number = parse_int<std::uint32_t>(user)) return *number == ~0u ? std::nullopt : number;
+  const passwd* found = user.empty() ? nullptr : ::getpwnam(user.c_str());
+  if (found == nullptr) return std::nullopt;
+  return found->pw_uid;
 }
 
 }  // namespace osb::daemon

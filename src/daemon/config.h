@@ -46,6 +46,13 @@ struct SecurityConfig {
 struct SessionsConfig {
   bool ephemeral = true;  // nothing of a sandbox outlives it; the only choice so far
   std::uint64_t max_concurrent = 20'000;
+  bool enabled = true;  // the session API, on a listener of its own
+  std::string listen = "127.0.0.1";
+  std::uint16_t port = 9111;                   // 0 = pick a free one
+  std::uint64_t idle_seconds = 600;            // an ephemeral session that nobody uses ends after this
+  bool require_key = false;                    // also of programs of root and of the daemon's own user
+  std::vector<std::string> users_without_key;  // names or numbers, besides those two
+  std::vector<std::string> allowed_origins;    // pages that may call: "http://localhost:5173"
 };
 
 // A named pool; amounts as the file writes them, "" = the default of a sandbox.
@@ -202,6 +209,9 @@ struct Inputs {
 Result<Config> load(const Inputs& inputs);
 // The NAME=value pairs of this process, for Inputs::environment.
 std::vector<std::pair<std::string, std::string>> process_environment();
+
+// Of a name or a number; nullopt when this machine knows no such user.
+std::optional<std::uint32_t> uid_of(const std::string& user);
 
 std::string render(const Config& config);  // effective configuration as YAML, each line with its source
 std::string help_text();                   // flags, environment names, defaults

@@ -91,6 +91,8 @@ class FileReader {
     if (o.path == "storage.allowed_host_paths") return read_host_paths(value);
     if (o.path == "images.insecure_registries") return read_hosts(o.path, value, config_.images.insecure_registries);
     if (o.path == "images.trusted_hosts") return read_hosts(o.path, value, config_.images.trusted_hosts);
+    if (o.path == "sessions.users_without_key") return read_users(value);
+    if (o.path == "sessions.allowed_origins") return read_origins(value);
     if (o.path == "images.registries") return read_registries(value);
     if (o.path == "pools") return read_pools(value);
     if (o.path == "command_policy.rules") return read_rules(value);
@@ -142,6 +144,28 @@ class FileReader {
       } else {
         problem(host.line, cat(path, ": each must be host or host:port in lowercase, without https://"));
       }
+    }
+  }
+
+  void read_users(const YamlNode& value) {
+    if (value.kind != Kind::list) return problem(value.line, cat("sessions.users_without_key: must be a list, not ", name_of(value.kind)));
+    for (std::size_t item : value.items) {
+      const auto& user = node(item);
+      bool known = user.kind == Kind::scalar && uid_of(user.text);
+      if (known) config_.sessions.users_without_key.push_back(user.text);
+      if (!known) problem(user.line, cat("sessions.users_without_key: there is no user ", json_string(user.text.substr(0, 80))));
+    }
+  }
+
+  void read_origins(const YamlNode& value) {
+    if (value.kind != Kind::list) return problem(value.line, cat("sessions.allowed_origins: must be a list, not ", name_of(value.kind)));
+    for (std::size_t item : value.items) {
+      const auto& origin = node(item);
+      auto slashes = origin.text.find("://");
+      bool fine = origin.kind == Kind::scalar && (origin.text.starts_with("http://") || origin.text.starts_with("https://")) &&
+                  origin.text.size() > slashes + 3 && origin.text.find_first_of("/?#* ", slashes + 3) == std::string::npos;
+      if (fine) config_.sessions.allowed_origins.push_back(origin.text);
+      if (!fine) problem(origin.line, "sessions.allowed_origins: each must be scheme, host and port only, such as http://localhost:5173");
     }
   }
 

@@ -4,6 +4,7 @@
 
 #include <chrono>
 
+#include "api/sessions/routes.h"
 #include "base/clock.h"
 #include "base/log.h"
 #include "base/text.h"
@@ -11,10 +12,14 @@
 #include "daemon/secrets.h"
 #include "daemon/version.h"
 #include "runtime/host_room.h"
+#include "sys/fs_file.h"
+#include "sys/fs_open.h"
+#include "sys/peer_owner.h"
 
 namespace osb::daemon {
 namespace {
 
+constexpr std::string_view kSessionsFile = "sessions.address";  // where the session API is, for whoever may look here
 constexpr std::size_t kSecretBytes = 32;
 constexpr auto kRequestGrace = std::chrono::seconds(5);
 constexpr auto kPrivateGrace = std::chrono::milliseconds(200);
@@ -67,6 +72,29 @@ proxy::GateSettings gate_settings(const CommandPolicyConfig& config) {
   return {config.policy, config.ask_timeout_seconds, config.self_approval};
 }
 
+session::Options session_options(const Config& config) {
+  session::Options options;
+  options.rules.runtime = config.runtime;
+  options.rules.limits = config.default_limits();
+  options.rules.policy = config.default_policy();
+  options.rules.timeout_seconds = config.resources.timeout_seconds;
+  options.rules.max_timeout_seconds = config.server.max_sandbox_timeout_seconds;
+  options.rules.allow_permissive = config.security.allow_permissive;
+  options.idle_seconds = static_cast<std::int64_t>(config.sessions.idle_seconds);
+  return options;
+}
+
+api::sessions::DoorRules door_rules(const Config& config) {
+  api::sessions::DoorRules rules;
+  rules.loopback = config.sessions.listen == "::1" || config.sessions.listen.starts_with("127.");
+  rules.require_key = config.sessions.require_key;
+  rules.users_without_key = {0, ::geteuid()};
+  for (const auto& user : config.sessions.users_without_key)
+    if (auto uid = uid_of(user)) rules.users_without_key.insert(*uid);
+  rules.allowed_origins = config.sessions.allowed_origins;
+  return rules;
+}
+
 std::string authority_of(const std::string& host, std::uint16_t port) {
   bool v6 = host.find(':') != std::string::npos;
   return v6 ? cat("[", host, "]:", port) : cat(host, ":", port);
@@ -88,7 +116,8 @@ Task<Result<>> App::start_rooms() {
   if (auto opened = open_files(); !opened) co_return opened;
   auto running = co_await start_runtime_room();
   if (!running) co_return running;
-  co_return open_doors();
+  if (auto opened = open_doors(); !opened) co_return opened;
+  co_return co_await open_session_door();
 }
 
 Result<> App::open_files() {
@@ -138,10 +167,36 @@ Result<> App::open_doors() {
   return Ok{};
 }
 
+// The service is there for every door of a daemon; its own listener only where the operator wants it.
+Task<Result<>> App::open_session_door() {
+  if (private_) co_return Ok{};
+  sessions_ = std::make_unique<session::LiveService>(io_, *lifecycle_, *proxy_, session_options(config_));
+  co_await sessions_->start();
+  const auto& wanted = config_.sessions;
+  if (!wanted.enabled) co_return Ok{};
+  CO_TRY(auto keys, load_keys(config_));
+  api::sessions::Context context{*sessions_, std::string(kVersion), config_.runtime};
+  session_door_ = std::make_unique<api::sessions::SessionDoor>(std::move(context), std::move(keys), door_rules(config_),
+                                                               config_.limits.max_requests_per_key);
+  session_server_ = std::make_unique<http::Server>(io_, http::Limits{}, session_door_->handler());
+  session_server_->set_find_peer(sys::peer_owner);
+  auto port = session_server_->listen_tcp(wanted.listen, wanted.port);
+  if (!port)
+    co_return std::move(port)
+        .error()
+        .in("sessions.port")
+        .with_hint("Choose another sessions.port (0 = a free one), or set sessions.enabled: false.");
+  sessions_address_ = authority_of(wanted.listen, *port);
+  CO_TRY(auto folder, sys::fs::open_directory(instance_->run_dir()));
+  auto text = cat("http://", sessions_address_, api::sessions::kMount, "\n");
+  co_return sys::fs::replace_file(folder.get(), std::string(kSessionsFile), text, 0644, sys::fs::Durable::no);
+}
+
 void App::on_ended(const runtime::Ended& ended) {
   if (!lifecycle_) return early_.push_back(ended);
   lifecycle_->on_ended(ended);
   if (proxy_) proxy_->forget(ended.id);
+  if (sessions_) sessions_->on_ended(ended.id);
   ended_.cancel();
 }
 
@@ -153,6 +208,12 @@ Result<> App::apply(const Config& config) {
   }
   TRY(auto registries, load_registries(config));
   images_->set_registries(std::move(registries));
+  if (session_door_) {
+    session_door_->set_keys(keys);
+    session_door_->set_rules(door_rules(config));
+    session_door_->set_max_requests_per_key(config.limits.max_requests_per_key);
+  }
+  if (sessions_) sessions_->set_options(session_options(config));
   api_->set_keys(std::move(keys));
   api_->set_pull_for_all(config.images.pull_missing);
   api_->set_max_requests_per_key(config.limits.max_requests_per_key);
@@ -168,6 +229,7 @@ std::string App::status_json() const {
                         ",\"version\":", json_string(kVersion), ",\"runtime\":", json_string(config_.runtime),
                         ",\"instance\":", json_string(config_.server.instance), ",\"socket\":", json_string(cat("unix://", socket())));
   if (!address_.empty()) out += cat(",\"address\":", json_string(cat("http://", address_)));
+  if (!sessions_address_.empty()) out += cat(",\"sessions\":", json_string(cat("http://", sessions_address_, api::sessions::kMount)));
   if (!config_.file.empty()) out += cat(",\"configFile\":", json_string(config_.file));
   if (!private_ && !config_.auth.insecure_no_auth && config_.auth.api_key.empty())
     out += cat(",\"keyFile\":", json_string(config_.api_key_file()));
@@ -177,12 +239,18 @@ std::string App::status_json() const {
 Task<void> App::stop() {
   auto grace = private_ ? std::chrono::steady_clock::duration(kPrivateGrace) : kRequestGrace;
   if (proxy_) proxy_->gate().stop();  // who waits for an answer is told now, not after the grace
+  if (session_server_) co_await session_server_->stop(grace);
   if (tcp_) co_await tcp_->stop(grace);
   if (local_) co_await local_->stop(grace);
+  if (sessions_) co_await sessions_->stop();
   if (proxy_) co_await proxy_->stop();
+  if (!sessions_address_.empty()) ::unlink(cat(instance_->run_dir(), "/", kSessionsFile).c_str());
   if (private_ && lifecycle_) co_await destroy_all();
   if (lifecycle_) co_await lifecycle_->stop();
   if (runtime_.stop) co_await runtime_.stop();
+  session_server_.reset();
+  session_door_.reset();
+  sessions_.reset();
   tcp_.reset();
   local_.reset();
   api_.reset();

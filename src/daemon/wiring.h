@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "api/api.h"
+#include "api/sessions/door.h"
 #include "audit/audit.h"
 #include "daemon/config.h"
 #include "daemon/instance.h"
@@ -15,6 +16,7 @@
 #include "image/image.h"
 #include "lifecycle/service.h"
 #include "proxy/proxy.h"
+#include "session/live.h"
 #include "store/store.h"
 
 namespace osb::daemon {
@@ -31,17 +33,20 @@ class App {
   Result<> apply(const Config& config);
 
   std::string socket() const { return instance_ ? instance_->api_socket() : std::string(); }
-  const std::string& address() const { return address_; }  // of the TCP door, "" when there is none
+  const std::string& address() const { return address_; }                    // of the TCP door, "" when there is none
+  const std::string& sessions_address() const { return sessions_address_; }  // of the session API, "" when there is none
   lifecycle::Service& lifecycle() { return *lifecycle_; }
   std::string status_json() const;  // for the local door; see docs/operations.md
   // Called by whoever asks through the local door.
   void on_reload(std::function<Result<std::string>()> reload) { reload_ = std::move(reload); }
+  session::Service* sessions() { return sessions_.get(); }  // null in a private instance
 
  private:
   Task<Result<>> start_rooms();
   Result<> open_files();
   Task<Result<>> start_runtime_room();
   Result<> open_doors();
+  Task<Result<>> open_session_door();
   void on_ended(const runtime::Ended& ended);
   Task<void> destroy_all();
 
@@ -52,6 +57,7 @@ class App {
   std::string address_;
   std::int64_t started_nanos_ = 0;  // boot time
   std::function<Result<std::string>()> reload_;
+  std::string sessions_address_;
   std::vector<runtime::Ended> early_;  // ended before there was anybody to tell
 
   std::optional<Instance> instance_;
@@ -62,6 +68,9 @@ class App {
   std::unique_ptr<lifecycle::Service> lifecycle_;
   std::unique_ptr<proxy::Proxy> proxy_;
   std::unique_ptr<api::Api> api_;
+  std::unique_ptr<session::LiveService> sessions_;
+  std::unique_ptr<api::sessions::SessionDoor> session_door_;
+  std::unique_ptr<http::Server> session_server_;
   std::unique_ptr<http::Server> tcp_;
   std::unique_ptr<http::Server> local_;
   Timer ended_;  // poked whenever a sandbox ends

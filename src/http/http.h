@@ -79,8 +79,9 @@ struct Request {
   std::string path;    // raw path part of target (percent-encoding kept)
   std::string query;   // raw, without '?'
   Headers headers;
-  std::string peer;        // "127.0.0.1:4711" or "unix"
-  std::string request_id;  // from X-Request-ID when it is 1..128 of [A-Za-z0-9._:-], else 32 hex made here
+  std::string peer;                       // "127.0.0.1:4711" or "unix"
+  std::optional<std::uint32_t> peer_uid;  // whose socket it is, where the server was told how to find out
+  std::string request_id;                 // from X-Request-ID when it is 1..128 of [A-Za-z0-9._:-], else 32 hex made here
   BodyReader* body = nullptr;
 };
 
@@ -128,6 +129,9 @@ class Server {
   Result<std::uint16_t> listen_tcp(const std::string& address, std::uint16_t port);
   Result<> listen_unix(const std::string& path, unsigned mode);  // replaces a stale socket file
   Result<> listen_fd(Fd listening_socket);                       // adopted, e.g. made outside a sandbox
+  // Asked once for every connection; the answer is Request::peer_uid. Set before the first listen.
+  using FindPeer = std::function<std::optional<std::uint32_t>(int fd)>;
+  void set_find_peer(FindPeer find);
   // Stops accepting, lets running requests finish for `grace`, then closes.
   Task<void> stop(std::chrono::steady_clock::duration grace);
   std::size_t connections() const;

@@ -49,6 +49,7 @@ struct Server::Impl {
   asio::io_context& io;
   Limits limits;
   Handler handler;
+  FindPeer find_peer;
   struct Open {
     Listener listener;  // its descriptor has moved into `socket`
     std::unique_ptr<Socket> socket;
@@ -104,7 +105,8 @@ void Server::Impl::welcome(Fd fd) {
 Task<void> Server::Impl::serve(Fd fd) {
   set_no_delay(fd.get());
   auto peer = peer_name(fd.get());
-  auto session = std::make_unique<Session>(io.get_executor(), std::move(fd), std::move(peer), limits, handler);
+  auto uid = find_peer ? find_peer(fd.get()) : std::nullopt;
+  auto session = std::make_unique<Session>(io.get_executor(), std::move(fd), std::move(peer), uid, limits, handler);
   struct Listed {
     std::list<Session*>& all;
     std::list<Session*>::iterator self;
@@ -141,6 +143,8 @@ Result<> Server::listen_fd(Fd listening_socket) {
   CHECK_OK(impl_->open(std::move(listener)));
   return Ok{};
 }
+
+void Server::set_find_peer(FindPeer find) { impl_->find_peer = std::move(find); }
 
 Task<void> Server::stop(std::chrono::steady_clock::duration grace) {
   impl_->stopping = true;

@@ -18,9 +18,11 @@ constexpr auto kPartingTime = std::chrono::seconds(1);
 
 }  // namespace
 
-Session::Session(Executor executor, Fd fd, std::string peer, const Limits& limits, const Handler& handler)
+Session::Session(Executor executor, Fd fd, std::string peer, std::optional<std::uint32_t> peer_uid, const Limits& limits,
+                 const Handler& handler)
     : limits_(limits), handler_(handler), socket_(executor, std::move(fd)), body_(socket_), gate_(gate_limits(limits)) {
   request_.peer = std::move(peer);
+  request_.peer_uid = peer_uid;
   request_.body = &body_;
 }
 

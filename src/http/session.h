@@ -16,7 +16,7 @@ namespace osb::http {
 class Session final : public Responder {
  public:
   // `limits` and `handler` belong to the server, which outlives its sessions.
-  Session(Executor executor, Fd fd, std::string peer, const Limits& limits, const Handler& handler);
+  Session(Executor executor, Fd fd, std::string peer, std::optional<std::uint32_t> peer_uid, const Limits& limits, const Handler& handler);
 
   Task<void> run();
   // No further request: an idle connection closes now, a busy one after its response.

@@ -28,6 +28,7 @@ bool may_see(const Entry& entry, const Caller& caller) { return caller.sees_all 
 bool matches(const Sandbox& sandbox, const Filter& filter) {
   const auto& states = filter.states;
   if (!states.empty() && std::find(states.begin(), states.end(), sandbox.status.state) == states.end()) return false;
+  if (!filter.extension.empty() && !sandbox.spec.extensions.contains(filter.extension)) return false;
   return std::all_of(filter.metadata.begin(), filter.metadata.end(), [&](const auto& wanted) {
     auto found = sandbox.spec.metadata.find(wanted.first);
     return found != sandbox.spec.metadata.end() && found->second == wanted.second;

@@ -326,6 +326,10 @@ Result<SandboxSpec> judge(CreateShape shape, const CreateDefaults& defaults, con
 
 }  // namespace
 
+Result<std::string> check_image_reference(std::string image) { return check_image(std::move(image)); }
+Result<> check_environment(const StringMap& env) { return check_env(env); }
+Result<> check_labels(const StringMap& metadata) { return check_metadata(metadata); }
+
 Result<SandboxSpec> parse_create(std::string_view body, const CreateDefaults& defaults, const FindPool& find_pool) {
   auto object = parse_json_object(body);
   if (!object) return std::move(object).error().with_code(kParameter);

@@ -40,6 +40,11 @@ using FindPool = std::function<Result<SandboxSpec>(const std::string& name)>;
 
 Result<SandboxSpec> parse_create(std::string_view body, const CreateDefaults& defaults, const FindPool& find_pool = {});
 
+// The parts that every way to ask for a sandbox shares; the errors name image.uri, env.NAME and metadata.
+Result<std::string> check_image_reference(std::string image);
+Result<> check_environment(const StringMap& env);
+Result<> check_labels(const StringMap& metadata);
+
 // Words of a command line: blanks separate, '...' and "..." and \ quote as in a POSIX shell; nothing is expanded.
 Result<std::vector<std::string>> split_words(std::string_view line);
 

@@ -23,6 +23,8 @@ class EventSink {
  public:
   virtual ~EventSink() = default;
   virtual Task<Result<>> take(ExecEvent event) = 0;
+  // Called every few seconds while nothing happens: a door may show its reader that it is still there.
+  virtual Task<Result<>> still() { co_return Ok{}; }
 };
 
 // Keeps output up to a bound: what a single answer is made of.

@@ -42,7 +42,8 @@ struct CreateRequest {
 struct Session {
   Sandbox sandbox;
   bool ephemeral = true;
-  std::string runtime;
+  std::string runtime = {};
+  bool replayed = false;  // it was there already: the idempotency key had been used for the same request
   struct Usage {
     double cpu_seconds = 0;
     std::uint64_t memory_bytes = 0;
@@ -50,7 +51,7 @@ struct Session {
     std::uint64_t disk_bytes = 0;
     std::uint64_t pids = 0;
   };
-  std::optional<Usage> usage;
+  std::optional<Usage> usage = {};
 };
 
 struct SessionPage {
@@ -61,6 +62,8 @@ struct SessionPage {
 inline constexpr std::uint64_t kDefaultOutputBytes = 8u << 20;
 inline constexpr std::uint64_t kMaxOutputBytes = 64u << 20;
 inline constexpr double kMaxExecSeconds = 86400;
+inline constexpr std::uint64_t kMaxInputBytes = 1u << 20;  // of an exec's standard input
+inline constexpr std::size_t kMaxPath = 4096;
 
 // Exactly one of command, argv and code.
 struct ExecRequest {
@@ -120,14 +123,16 @@ struct Lost {
 struct Exit {
   int exit_code = 0;
   Cause cause = Cause::exited;
-  std::string advice;
+  std::string advice = {};
   double duration_ms = 0;
-  std::optional<CodeError> error;
+  std::optional<CodeError> error = {};
   bool timed_out() const { return cause == Cause::timed_out; }
 };
+// Nothing happened for a few seconds. Goes to EventSink::still(), never to take().
+struct Silence {};
 struct ExecEvent {
   std::uint64_t seq = 0;
-  std::variant<Started, Held, Output, CodeResult, Lost, Exit> what;
+  std::variant<Started, Held, Output, CodeResult, Lost, Exit, Silence> what;
 };
 
 struct FileInfo {
@@ -139,11 +144,11 @@ struct FileInfo {
 };
 
 struct TerminalRequest {
-  std::vector<std::string> argv;  // empty = a shell
+  std::vector<std::string> argv = {};  // empty = a shell
   std::uint32_t columns = 80;
   std::uint32_t rows = 24;
-  std::string cwd;
-  StringMap env;
+  std::string cwd = {};
+  StringMap env = {};
 };
 
 }  // namespace osb::session
