@@ -19,7 +19,7 @@ struct Gap {
   std::string_view of, says;
 };
 inline constexpr std::array kGapsOfProcess{
-    Gap{"memory", "limited for each process, not for the sandbox; what processes share is hardly limited"},
+    Gap{"memory", "a wall around each process only; of all together it is watched, so a fast one may have more for a moment"},
     Gap{"processor", "not limited; its processes have a lower priority (nice 5)"},
     Gap{"user", "to the kernel its processes are yours: the same user and groups, the same quotas"},
     Gap{"files", "kept in memory; a directory given as the workspace has no quota, and what is written there stays"},

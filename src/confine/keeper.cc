@@ -160,7 +160,7 @@ void Keeper::on_ready(int fd, const Watch& watch) {
   switch (watch.what) {
     case Watched::listener: return accept_client();
     case Watched::client: return read_client(watch.client);
-    case Watched::timer: return end_the_expired();
+    case Watched::timer: return on_timer();
     case Watched::helper: return reap_helper(fd);
     case Watched::report:
       if (auto* sandbox = find(watch.id)) on_report(*sandbox);
@@ -285,18 +285,21 @@ Keeper::Sandbox* Keeper::find(const wire::Key& key) {
   return is_id_text(text) ? find(std::string(text)) : nullptr;
 }
 
-// A handful of sandboxes of one user: the next deadline is looked for, not kept in order.
+// A handful of sandboxes of one user: the next deadline is looked for, not kept in order. Zero disarms.
 void Keeper::arm_timer() {
   std::uint64_t at = had_client_ ? 0 : give_up_at_;
-  for (const auto& [id, sandbox] : sandboxes_)
-    if (sandbox.phase != Phase::dying && sandbox.deadline != 0 && (at == 0 || sandbox.deadline < at)) at = sandbox.deadline;
+  auto sooner = [&](std::uint64_t when) { at = at == 0 || when < at ? std::max<std::uint64_t>(when, 1) : at; };
+  for (const auto& [id, sandbox] : sandboxes_) {
+    if (sandbox.phase != Phase::dying && sandbox.deadline != 0) sooner(sandbox.deadline);
+    if (sandbox.phase == Phase::live) sooner(next_look_);
+  }
   itimerspec next{};
   next.it_value.tv_sec = static_cast<time_t>(at / 1'000'000'000);
   next.it_value.tv_nsec = static_cast<long>(at % 1'000'000'000);
   ::timerfd_settime(timer_.get(), TFD_TIMER_ABSTIME, &next, nullptr);
 }
 
-void Keeper::end_the_expired() {
+void Keeper::on_timer() {
   std::uint64_t expirations = 0;
   [[maybe_unused]] auto n = ::read(timer_.get(), &expirations, sizeof expirations);
   auto now = now_nanos();
@@ -305,6 +308,7 @@ void Keeper::end_the_expired() {
     if (sandbox.phase != Phase::dying && sandbox.deadline != 0 && sandbox.deadline <= now) expired.push_back(id);
   for (const auto& id : expired)
     if (auto* sandbox = find(id)) kill(*sandbox, wire::Cause::expired);
+  look_at_memory(now);
   arm_timer();
 }
 

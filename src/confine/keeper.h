@@ -46,6 +46,8 @@ class Keeper {
     std::int32_t pid = 0;
     Fd pidfd;
     Fd report;  // while making
+    Fd oom_counter;
+    std::uint64_t oom_kills = 0;
     Limits limits;
     std::uint64_t deadline = 0;
     std::optional<Pending> create;
@@ -80,7 +82,7 @@ class Keeper {
   void reply_status(const Pending& to, wire::Op op, int sys);
   void broadcast(const void* message, std::size_t size);
   void arm_timer();
-  void end_the_expired();
+  void on_timer();
   Sandbox* find(const std::string& id);
   Sandbox* find(const wire::Key& key);
   bool finished() const;
@@ -97,6 +99,11 @@ class Keeper {
   void on_pid_exit(Sandbox& sandbox);
   void finish(Sandbox& sandbox);
   void destroy_all();
+
+  // memory.cc: what all processes of a sandbox have together
+  Result<> open_oom_counter(Sandbox& sandbox);
+  void note_oom_kill(Sandbox& sandbox);
+  void look_at_memory(std::uint64_t now);
 
   // requests.cc: what serve may ask of an existing one
   void set_deadline(const Pending& to, const wire::DeadlineRequest& request);
@@ -118,6 +125,7 @@ class Keeper {
   std::map<std::uint64_t, launch::Channel> clients_;
   std::uint64_t next_client_ = 1;
   std::uint64_t give_up_at_ = 0;  // nobody has come until then: there is nothing to stay for
+  std::uint64_t next_look_ = 0;   // at the memory of sandboxes
   bool had_client_ = false;
   bool stopping_ = false;
   std::map<std::string, Sandbox, std::less<>> sandboxes_;

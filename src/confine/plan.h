@@ -8,7 +8,7 @@ namespace osb::confine {
 
 struct Plan {
   // Of it are used: host, policy, limits, hostname, machine_id, layer_paths (one), filter, listener, setup, report, and `started`,
-  // which is the program to go on with. There is no group, so `oom_counter` is /dev/null.
+  // which is the program to go on with, and `oom_counter`, a file of the keeper's that execd reads (memory.cc).
   enter::EnterPlan base;
   std::string workspace;  // directory of the host that is /workspace; "" = one of memory that goes with the sandbox
   int workspace_fd = -1;  // the same, opened by the keeper: the path must still lead there

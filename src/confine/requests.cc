@@ -1,5 +1,4 @@
 // What serve may ask of a sandbox that exists.
-#include <dirent.h>
 #include <sched.h>
 #include <sys/socket.h>
 #include <sys/wait.h>
@@ -8,56 +7,14 @@
 #include <cerrno>
 #include <cstring>
 
-#include "base/text.h"
 #include "confine/keeper.h"
+#include "confine/processes.h"
 #include "launch/measure.h"
 #include "sys/descriptor_message.h"
-#include "sys/kernel_file.h"
 #include "sys/raw.h"
 
 namespace osb::confine {
 namespace {
-
-struct Processes {
-  std::uint64_t tasks = 0;
-  std::uint64_t memory_bytes = 0;
-  std::uint64_t cpu_nanos = 0;
-};
-
-std::string namespace_of(std::string_view pid) {
-  char text[64];
-  auto n = ::readlink(cat("/proc/", pid, "/ns/pid").c_str(), text, sizeof text);
-  return n > 0 ? std::string(text, static_cast<std::size_t>(n)) : std::string();
-}
-
-// Fields of /proc/<pid>/stat behind the name in parentheses, which may hold anything: 11 and 12 are the process's own time, 13 and 14 that
-// of the children it has waited for, 17 its threads, 21 its resident pages.
-void add_process(Processes& sum, std::string_view pid) {
-  auto stat = sys::read_file(cat("/proc/", pid, "/stat"), 4096);
-  if (!stat) return;
-  auto behind = stat->rfind(')');
-  if (behind == std::string::npos) return;
-  auto fields = split(std::string_view(*stat).substr(behind + 2), ' ');
-  if (fields.size() < 22) return;
-  auto number = [&](std::size_t i) { return parse_int<std::uint64_t>(fields[i]).value_or(0); };
-  static const auto kTick = static_cast<std::uint64_t>(1'000'000'000 / ::sysconf(_SC_CLK_TCK));
-  static const auto kPage = static_cast<std::uint64_t>(::sysconf(_SC_PAGESIZE));
-  sum.tasks += number(17);
-  sum.memory_bytes += number(21) * kPage;
-  sum.cpu_nanos += (number(11) + number(12) + number(13) + number(14)) * kTick;
-}
-
-// By looking at every process: there is no group to ask. Shared pages count once for each process that has them.
-Processes processes_of(std::int32_t init) {
-  Processes sum;
-  auto ours = namespace_of(cat(init));
-  DIR* dir = ours.empty() ? nullptr : ::opendir("/proc");
-  if (dir == nullptr) return sum;
-  while (auto* entry = ::readdir(dir))
-    if (entry->d_name[0] >= '1' && entry->d_name[0] <= '9' && namespace_of(entry->d_name) == ours) add_process(sum, entry->d_name);
-  ::closedir(dir);
-  return sum;
-}
 
 // Between clone and exit, in a process of its own: whoever has entered a user namespace does not come back.
 [[noreturn]] void fetch_socket(int client, int pidfd, wire::StatusReply answer) {
@@ -95,14 +52,21 @@ void Keeper::list(const Pending& to, const wire::ListRequest& request) {
 }
 
 void Keeper::usage(const Pending& to, const Sandbox& sandbox) {
-  auto now = processes_of(sandbox.pid);
+  ProcessUse now;
+  auto inside = processes_in({pid_namespace_of(sandbox.pid)});
+  for (const auto& process : inside.front()) {
+    now.tasks += process.tasks;
+    now.resident_bytes += process.resident_bytes;
+    now.cpu_nanos += process.cpu_nanos;
+  }
   auto store = host_.workspace().empty() ? launch::store_of(sandbox.pid) : sys::fs::Space{};
   auto network = launch::network_of(sandbox.pid);
   wire::UsageReply answer;
   answer.head.seq = to.seq;
   answer.cpu_nanos = now.cpu_nanos;
-  answer.memory_bytes = now.memory_bytes;
+  answer.memory_bytes = now.resident_bytes;
   answer.memory_limit_bytes = sandbox.limits.memory_bytes;
+  answer.oom_kills = sandbox.oom_kills;
   answer.pids = now.tasks;
   answer.pids_limit = sandbox.limits.pids;
   answer.disk_bytes = store.total_bytes - store.free_bytes;

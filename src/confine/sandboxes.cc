@@ -119,13 +119,15 @@ Result<> Keeper::begin_create(Sandbox& sandbox, const wire::CreateRequest& reque
   base.machine_id = random_hex(16);
   base.setup = setup.get();
   base.started = host_.execd();
-  base.oom_counter = host_.facts().dev_null;
   base.fail_at = options_.fail_at;
   base.die_at = options_.die_at;
   plan.workspace = host_.workspace();
   plan.workspace_fd = host_.workspace_fd();
   TRY(auto layer, layer_of(request, host_));
   base.layer_paths = {layer};
+  CHECK_OK(open_oom_counter(sandbox));
+  TRY(auto counter, sys::open_at(AT_FDCWD, cat("/proc/self/fd/", sandbox.oom_counter.get()).c_str(), O_RDONLY));
+  base.oom_counter = counter.get();
   CHECK_OK(step(Step::listener));
   TRY(auto listener, listen_at(options_.host.run_dir + "/sandboxes", sandbox.id));
   base.listener = listener.get();
@@ -176,6 +178,7 @@ void Keeper::on_report(Sandbox& sandbox) {
   if (!ready) return kill(sandbox, wire::Cause::destroyed);
   sandbox.phase = Phase::live;
   answer_create(sandbox);
+  arm_timer();
 }
 
 void Keeper::answer_create(Sandbox& sandbox) {
@@ -245,6 +248,7 @@ void Keeper::finish(Sandbox& sandbox) {
   event.status = sandbox.status;
   event.cpu_nanos = sandbox.cpu_nanos;
   event.memory_peak_bytes = sandbox.peak_bytes;
+  event.oom_kills = sandbox.oom_kills;
   sandboxes_.erase(sandboxes_.find(std::string(sandbox.id)));
   if (!never_lived) broadcast(&event, sizeof event);
   arm_timer();

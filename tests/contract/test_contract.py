@@ -325,6 +325,28 @@ def test_a_memory_hog_is_bounded(host):
     host.delete(box)
 
 
+def test_many_processes_together_are_bounded_too(host):
+    box = host.create(resourceLimits={"cpu": "1", "memory": "128Mi"})
+    hogs = """
+import mmap, os, time
+def hog():
+    memory = mmap.mmap(-1, 40 << 20)  # shared memory, which no limit of a process counts
+    for at in range(0, 40 << 20, 4096): memory[at] = 1
+    time.sleep(2)
+children = []
+for _ in range(6):
+    if (child := os.fork()) == 0: hog()
+    children.append(child)
+    time.sleep(0.1)
+print([os.waitpid(child, 0)[1] for child in children].count(9) > 0)
+"""
+    assert host.output(box, python(hogs)) == "True"
+    alone = host.exec(box, python("import mmap, time\nm = mmap.mmap(-1, 400 << 20)\nfor at in range(0, 400 << 20, 4096): m[at] = 1\ntime.sleep(9)"))
+    assert alone.exit_code == 137 and alone.events[-1]["cause"] == "out_of_memory", alone.events
+    assert host.output(box, "echo alive") == "alive"
+    host.delete(box)
+
+
 def test_the_disk_is_bounded(host):
     box = host.create(resourceLimits={"cpu": "1", "memory": "256Mi", "disk": "16Mi"})
     assert host.exec(box, "head -c 8M /dev/zero > /workspace/fits").exit_code == 0, "control"

@@ -56,7 +56,7 @@ def test_subprocess_is_another_name_for_it(host):
 
 def test_verbose_and_help_say_what_it_does_not_isolate(host):
     told = run(host, "--runtime", "process", "--verbose", "--", "true").stderr
-    assert "runtime process" in told and "memory: limited for each process" in told and "processor: not limited" in told
+    assert "runtime process" in told and "memory: a wall around each process only" in told and "processor: not limited" in told
     assert "not isolate" in " ".join(run(host, "--help").stdout.split()).replace("does not isolate everything", "not isolate")
 
 
