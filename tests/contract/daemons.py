@@ -41,17 +41,18 @@ class ProcessDaemon(harness.Daemon):
         for program in PROGRAMS:
             shutil.copy(harness.BUILD / program, self.programs)
 
-    def environment(self):
-        return {"PATH": "/usr/bin:/bin", "LANG": "C.UTF-8", "HOME": str(self.directory), "SECRET_OF_THE_USER": "canary-of-the-environment"}
+    def user_environment(self):
+        return {"PATH": "/usr/bin:/bin", "LANG": "C.UTF-8", "HOME": str(self.directory), "SECRET_OF_THE_USER": "canary-of-the-environment",
+                **self.environment}
 
     def popen(self, words, home=None, runtime=None, **options):
-        environment = self.environment()
+        environment = self.user_environment()
         if home is not None:
             environment.update(HOME=str(home), XDG_RUNTIME_DIR=str(runtime))
         return subprocess.Popen([str(word) for word in words], user=USER, group=USER, extra_groups=[], env=environment, start_new_session=True, **options)
 
     def as_user(self, *words, input=None, timeout=60, text=True, env=None):
-        return subprocess.run([str(word) for word in words], user=USER, group=USER, extra_groups=[], env={**self.environment(), **(env or {})},
+        return subprocess.run([str(word) for word in words], user=USER, group=USER, extra_groups=[], env={**self.user_environment(), **(env or {})},
                               capture_output=True, text=text, input=input, timeout=timeout)
 
     def start(self):

@@ -7,11 +7,14 @@ import secrets
 import socket
 import subprocess
 import time
+import urllib.error
+import urllib.request
 from datetime import datetime, timedelta, timezone
 from pathlib import Path
 from urllib.parse import quote
 
 import harness
+import pytest
 from contract.daemons import pids_of
 
 
@@ -98,6 +101,19 @@ def test_a_port_inside_is_reached_through_the_proxy(host, box):
         return answer if answer.status == 200 else None
 
     assert harness.wait_until(ask, 20, "the server inside answers").body == b"hello\n"
+
+
+def test_the_session_api_runs_one_shot_and_names_the_runtime(host):
+    def ask(**more):
+        request = urllib.request.Request(host.sessions_url + "/run", json.dumps({"command": "echo $((6 * 7)); exit 3", **more}).encode(), {"Content-Type": "application/json"})
+        with urllib.request.urlopen(request, timeout=60) as answer:
+            return json.loads(answer.read())
+
+    done = ask(runtime=host.runtime)
+    assert (done["stdout"], done["exit_code"]) == ("42\n", 3), done
+    with pytest.raises(urllib.error.HTTPError) as refused:
+        ask(runtime="process" if host.runtime == "native" else "native")
+    assert refused.value.code == 400 and host.runtime in refused.value.read().decode()
 
 
 def test_the_environment_is_the_requests_own(host):
