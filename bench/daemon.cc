@@ -57,7 +57,8 @@ Daemon::Daemon(const fs::path& build, const fs::path& work, const std::string& n
       run_("/run/opensandbox/" + instance_),
       port_(free_port()) {
   fs::create_directories(folder_);
-  write_file(folder_ / "config.yaml", "sessions:\n  enabled: false\nserver:\n  port: " + std::to_string(port_) + "\n  instance: " + instance_ +
+  // Any free port for the session API: daemons run side by side.
+  write_file(folder_ / "config.yaml", "sessions:\n  port: 0\nserver:\n  port: " + std::to_string(port_) + "\n  instance: " + instance_ +
                                           "\nstorage:\n  state_dir: " + (folder_ / "state").string() + "\n" + extra);
 }
 
@@ -104,6 +105,8 @@ void Daemon::end_launcher() {
   if (pid_t left = launcher(); left > 0) ::kill(left, SIGKILL);
   take_down_groups("opensandbox-" + instance_);
 }
+
+std::string Daemon::sessions() const { return first_line(read_file(run_ / "sessions.address")); }
 
 Server Daemon::tcp() const { return {.address = Address::loopback(port_), .key_header = Server::key_line(key_)}; }
 Server Daemon::by_socket() const { return {.address = Address::unix_socket(socket()), .key_header = Server::key_line(key_)}; }

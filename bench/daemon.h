@@ -21,6 +21,8 @@ class Daemon {
   void stop();     // serve only; the state stays
   Server tcp() const;
   Server by_socket() const;
+  std::string sessions() const;  // the address of its session API
+  const std::string& key() const { return key_; }
   std::string socket() const { return (run_ / "api.sock").string(); }
   pid_t serve() const { return pid_; }
   pid_t launcher() const;  // -1 when there is none

@@ -93,30 +93,32 @@ void Lifecycle::add_command_line() {
   if (fs::exists("/run/opensandbox/default/api.sock")) alone.unusable = "a daemon of the default instance runs here and would be used";
 }
 
-// The published SDKs where the test environment has them; each in a process of its own that takes a sample when asked.
+// The published SDKs and our own, where they are installed; each in a process of its own that takes a sample when asked.
 void Lifecycle::add_sdks() {
-  Row& python = context_.rows.ours(kGroup, "published Python SDK: create+run+kill", nullptr, 2);
-  Row& node = context_.rows.ours(kGroup, "published TypeScript SDK: create+run+kill", nullptr, 2);
-  context_.rows.ours(kGroup, "our own SDKs").unusable = "there are none yet";
-  fs::path build = context_.root / "build", here = context_.root / "bench/clients";
-  fs::path interpreter = build / "venv/bin/python", package = build / "node/node_modules/@alibaba-group/opensandbox/dist/index.js";
-  if (daemons_.empty() || daemons_.back()->instance().find("default") == std::string::npos) {
-    python.unusable = node.unusable = "the daemon with the default configuration does not start";
-    return;
-  }
-  Server server = daemons_.back()->tcp();
-  std::string key = server.key_header.substr(server.key_header.find(": ") + 2);
-  key.resize(key.size() - 2);
-  auto add = [&](Row& row, const fs::path& needed, const Words& words) {
-    if (!fs::exists(needed)) return void(row.unusable = "not installed (./dev test installs it)");
+  Rows& rows = context_.rows;
+  fs::path build = context_.root / "build", here = context_.root / "bench/clients", sdks = context_.root / "sdks";
+  std::string python = (build / "venv/bin/python").string(), node = (build / "venv/bin/node").string();
+  fs::path published = build / "node/node_modules/@alibaba-group/opensandbox/dist/index.js", own = sdks / "typescript/dist/index.js";
+  auto imports = [&](const char* what) { return fs::exists(python) && capture({python, "-c", what}, true).ok(); };
+  std::string path = "PYTHONPATH=" + (sdks / "python/src").string();
+  bool runs = !daemons_.empty() && daemons_.back()->instance().find("default") != std::string::npos;
+  Server server = runs ? daemons_.back()->tcp() : Server{};
+  std::string door = runs ? daemons_.back()->sessions() : "", key = runs ? daemons_.back()->key() : "",
+              at = runs ? server.address.authority() : "";
+  auto add = [&](const char* name, bool installed, const Words& words) {
+    Row& row = rows.ours(kGroup, name, nullptr, 2);
+    if (!runs) return void(row.unusable = "the daemon with the default configuration does not start");
+    if (!installed) return void(row.unusable = "not installed (./dev test installs it)");
     Helper* helper = helpers_.emplace_back(std::make_unique<Helper>(words)).get();
     row.once = [helper] { return helper->sample(); };
   };
-  bool has_sdk = fs::exists(interpreter) && capture({interpreter.string(), "-c", "import opensandbox"}, true).ok();
-  add(python, has_sdk ? interpreter : fs::path("/nonexistent"),
-      {interpreter.string(), (here / "python_sdk.py").string(), server.address.authority(), key});
-  add(node, package,
-      {(build / "venv/bin/node").string(), (here / "typescript_sdk.mjs").string(), package.string(), server.address.authority(), key});
+  add("published Python SDK: create+run+kill", imports("import opensandbox"), {python, (here / "python_sdk.py").string(), at, key});
+  add("published TypeScript SDK: create+run+kill", fs::exists(published),
+      {node, (here / "typescript_sdk.mjs").string(), published.string(), at, key});
+  add("our Python SDK: create+run+destroy", imports("import httpx"),
+      {"env", path, python, (here / "own_python_sdk.py").string(), door, key});
+  add("our TypeScript SDK: create+run+destroy", fs::exists(own),
+      {node, (here / "own_typescript_sdk.mjs").string(), own.string(), door, key});
 }
 
 }  // namespace bench

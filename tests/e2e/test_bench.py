@@ -60,6 +60,8 @@ def test_the_rows_of_our_own_paths_are_usable(report):
             assert "unusable" not in rows[f"{way}: create+exec+delete, {door}"], rows
     assert "unusable" not in rows["exec of busybox echo, TCP"]
     assert "unusable" not in rows["opensandbox run, daemon running"]
+    for language in ("Python", "TypeScript"):
+        assert "unusable" not in rows[f"our {language} SDK: create+run+destroy"], rows
 
 
 def test_promises_are_answered_with_kept_or_not(report):
