@@ -252,8 +252,9 @@ def test_the_death_of_both_leaves_no_process_and_the_next_start_sweeps(host):
     ours = [pid for pid, exe, command in harness.processes() if os.stat(f"/proc/{pid}").st_uid == USER
             and (pid == process.pid or any("private-run" in part for part in command)) and "execd" not in exe]
     assert len(ours) == 3, "the command line, its daemon and its keeper"
-    for pid in ours:
-        os.kill(pid, signal.SIGKILL)
+    for number in (signal.SIGSTOP, signal.SIGKILL):  # all at once: whoever is left for a moment tidies up
+        for pid in ours:
+            os.kill(pid, number)
     process.wait(10)
     harness.wait_until(lambda: not pids_of(word), 10, "no process is left")
     harness.wait_until(lambda: not any(is_alive(pid) for pid in ours), 10, "the killed are dead")
