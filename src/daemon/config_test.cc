@@ -78,6 +78,42 @@ TEST_F(ConfigTest, TheShippedFileNamesEveryKeyAndHoldsTheDefaults) {
     EXPECT_TRUE(named.contains(std::string(option.path))) << option.path << " is not in the shipped file";
 }
 
+// docs/command-policy.md: each ```verdicts block is what the ```yaml block before it says.
+TEST_F(ConfigTest, TheExamplesOfTheCommandPolicyHold) {
+  std::ifstream in(repository_file("docs/command-policy.md"));
+  std::string line, kind, text;
+  CommandPolicy policy;
+  int verdicts = 0;
+  while (std::getline(in, line)) {
+    if (line.starts_with("```")) {
+      if (kind == "yaml") {
+        auto config = load_text(text);
+        ASSERT_TRUE(config) << config.error().what() << "\n" << text;
+        policy = config->command_policy.policy;
+      }
+      kind = line.substr(3);
+      text.clear();
+      continue;
+    }
+    text += line + "\n";
+    if (kind != "verdicts") continue;
+    auto wanted = parse_command_action(line.substr(0, line.find(' ')));
+    ASSERT_TRUE(wanted) << line;
+    auto command = line.substr(line.find_first_not_of(' ', line.find(' ')));
+    auto verdict = judge(policy, Command::of_line(command));
+    EXPECT_EQ(name_of(verdict.action), name_of(*wanted)) << command << ": " << verdict.sentence();
+    ++verdicts;
+  }
+  EXPECT_GT(verdicts, 15);
+}
+
+TEST_F(ConfigTest, TellsWhatIsWrongWithACommandRule) {
+  auto config = load_text("command_policy:\n  default: no\n  rules:\n    - {program: rm}\n");
+  ASSERT_FALSE(config);
+  EXPECT_NE(config.error().what().find(":2: command_policy.default"), std::string::npos) << config.error().what();
+  EXPECT_NE(config.error().what().find("command_policy.rules[0]: needs action"), std::string::npos) << config.error().what();
+}
+
 TEST_F(ConfigTest, ReadsEverySectionOfAFile) {
   auto config = load_text(R"(
 runtime: native

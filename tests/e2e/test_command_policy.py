@@ -2,6 +2,7 @@
 import json
 import os
 import pty
+import re
 import select
 import socket
 import subprocess
@@ -10,7 +11,7 @@ import time
 
 import pytest
 
-from harness import EXECD_PORT, PROGRAM, ApiError, Daemon, wait_until
+from harness import EXECD_PORT, PROGRAM, ROOT, ApiError, Daemon, wait_until
 
 POLICY = """
 command_policy:
@@ -332,6 +333,17 @@ def test_the_page_is_served_without_anything_inline(guarded):
         part = guarded.request("GET", f"/approvals/{name}", key=False)
         assert part.status == 200 and part.headers["Content-Type"].startswith(kind)
         assert b"localStorage" not in part.body and b"innerHTML" not in part.body
+
+
+def test_the_examples_of_the_documentation_run(guarded):
+    text = (ROOT / "docs" / "command-policy.md").read_text()
+    blocks = re.findall(r"^```sh\n(.*?)^```", text, re.S | re.M)
+    assert len(blocks) >= 3
+    environment = {**os.environ, "SERVER": f"http://127.0.0.1:{guarded.port}", "KEY": guarded.key, "PATH": f"{PROGRAM.parent}:{os.environ['PATH']}",
+                   "OPENSANDBOX_HOST": f"unix://{guarded.run_dir}/api.sock"}
+    for block in blocks:
+        done = subprocess.run(["bash", "-euo", "pipefail", "-c", block], capture_output=True, text=True, timeout=30, env=environment)
+        assert done.returncode == 0 and '"code"' not in done.stdout, f"{block}\n{done.stdout}{done.stderr}"
 
 
 # ---- the server goes
