@@ -156,6 +156,7 @@ Result<int> start(const Args& args) {
 std::string farewell(const json::object& facts) {
   auto count = value_text(facts, "sandboxes");
   if (count == "0") return "opensandbox stopped";
+  if (value_text(facts, "runtime") == "process") return "opensandbox stopped, and its sandboxes with it";
   if (count.empty()) return "opensandbox stopped; sandboxes live on until their time is over";
   return cat("opensandbox stopped; ", count, count == "1" ? " sandbox lives" : " sandboxes live",
              " on until their time is over, and the next start finds them again");
@@ -251,7 +252,9 @@ constinit const CommandSpec kDaemonStop{
     .also = {},
     .summary = "stop the daemon",
     .usage = "[options]",
-    .details = "Sandboxes live on and are found again at the next start; `opensandbox kill --all` before it ends them too.",
+    .details =
+        "Sandboxes live on and are found again at the next start; `opensandbox kill --all` before it ends them too. With the runtime\n"
+        "process they end.",
     .examples = "opensandbox daemon stop\nopensandbox kill --all; opensandbox daemon stop",
     .options = kStopOptions,
     .config_flags = true,
