@@ -21,5 +21,4 @@ target_sources(osb_grpc_door PRIVATE src/grpc_door/descriptors.S)
 set_source_files_properties(src/grpc_door/descriptors.S PROPERTIES OBJECT_DEPENDS ${OSB_DESCRIPTORS} SKIP_PRECOMPILE_HEADERS ON
   COMPILE_DEFINITIONS "OSB_DESCRIPTORS=\"${OSB_DESCRIPTORS}\"")
 target_link_libraries(osb_grpc_door PUBLIC ${GRPCPP_LIBRARY} ${GRPC_LIBRARY} ${GPR_LIBRARY} ${PROTOBUF_LIBRARY} ${ABSL_LIBRARY})
-# Their headers are not written for our warnings.
 osb_program(opensandbox-grpc grpc_door)

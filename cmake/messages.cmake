@@ -8,3 +8,6 @@ execute_process(
 if(messages_failed)
   message(FATAL_ERROR "session.proto cannot be turned into messages.\n${messages_error}")
 endif()
+
+add_test(NAME tools/gen_messages COMMAND ${Python3_EXECUTABLE} ${CMAKE_SOURCE_DIR}/tools/gen_messages_test.py)
+set_tests_properties(tools/gen_messages PROPERTIES LABELS unit TIMEOUT 60)

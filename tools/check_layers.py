@@ -24,7 +24,7 @@ ROOMS = {
     "proxy": "base model async http audit runtime lifecycle",
     "session": "base model async http audit runtime lifecycle proxy",
     "api": "base model async http lifecycle proxy session image",
-    "grpc_door": "base async http",
+    "grpc_door": "base sys async http",
     "enter": "base sys model",
     "launch": "base sys model enter",
     "confine": "base sys model enter launch",

@@ -28,11 +28,13 @@ void raise_descriptor_limit() {
 }
 
 void announce(const App& app, ReadyFd ready) {
-  log::info("ready", {{"socket", app.socket()}, {"address", app.address()}, {"sessions", app.sessions_address()}});
+  log::info("ready",
+            {{"socket", app.socket()}, {"address", app.address()}, {"sessions", app.sessions_address()}, {"grpc", app.grpc_address()}});
   if (ready.fd < 0) return;
   std::string line = cat("{\"ready\":true,\"socket\":", json_string(app.socket()));
   if (!app.address().empty()) line += cat(",\"address\":", json_string(app.address()));
   if (!app.sessions_address().empty()) line += cat(",\"sessions\":", json_string(app.sessions_address()));
+  if (!app.grpc_address().empty()) line += cat(",\"grpc\":", json_string(app.grpc_address()));
   line += "}\n";
   [[maybe_unused]] auto n = ::write(ready.fd, line.data(), line.size());  // whoever waited may be gone
   ::close(ready.fd);

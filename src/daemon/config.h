@@ -97,6 +97,16 @@ struct ServerConfig {
   std::string instance = "default";  // one run directory, one launcher
 };
 
+// gRPC for the session service: a program of its own, started only when it is asked for.
+struct GrpcConfig {
+  bool enabled = false;
+  std::string listen = "127.0.0.1";
+  std::uint16_t port = 9112;  // 0 = pick a free one
+  std::uint32_t max_connections = 256;
+  std::uint32_t max_streams = 100;  // of one connection
+  std::uint32_t max_calls = 1024;   // of all
+};
+
 struct KeyConfig {
   std::string name;       // who this key is, in the audit log
   std::string key_file;   // exactly one of key_file and sha256
@@ -167,6 +177,7 @@ struct Config {
   std::vector<NamedPoolConfig> pools;
   LimitsConfig limits;
   ServerConfig server;
+  GrpcConfig grpc;
   AuthConfig auth;
   StorageConfig storage;
   ProcessConfig process;

@@ -20,6 +20,7 @@ class Instance {
   // Images and disks. Private instances below <dir>/private share those of <dir>: what was imported once can be run there.
   std::string data_dir() const;
   std::string api_socket() const { return run_dir_ + "/api.sock"; }
+  std::string grpc_socket() const { return run_dir_ + "/grpc.sock"; }  // where opensandbox-grpc passes calls on
 
   // Only for a private instance: removes both directories and everything in them.
   Result<> remove();

@@ -23,7 +23,8 @@ Result<std::string> own_directory() {
   return std::string(self.substr(0, self.rfind('/')));
 }
 
-// Beside us in a build folder, in libexec where we are installed.
+}  // namespace
+
 Result<std::string> find_program(const std::string& name) {
   TRY(auto here, own_directory());
   for (const auto& path : {cat(here, "/../libexec/opensandbox/", name), cat(here, "/", name)})
@@ -31,6 +32,8 @@ Result<std::string> find_program(const std::string& name) {
   return Error(Errc::unavailable, cat(name, " is not installed beside this program"))
       .with_hint("install the package again, or build all targets");
 }
+
+namespace {
 
 Task<Result<StartedRuntime>> start_native(RuntimeSetting setting) {
   runtime::NativeOptions options;

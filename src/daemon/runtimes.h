@@ -28,6 +28,9 @@ struct StartedRuntime {
 
 using RuntimeFactory = std::function<Task<Result<StartedRuntime>>(RuntimeSetting)>;
 
+// A program of ours: beside this one in a build folder, in libexec where we are installed.
+Result<std::string> find_program(const std::string& name);
+
 // The factory of the running daemon; tests bring their own.
 Task<Result<StartedRuntime>> start_runtime(RuntimeSetting setting);
 

@@ -117,7 +117,9 @@ Task<Result<>> App::start_rooms() {
   auto running = co_await start_runtime_room();
   if (!running) co_return running;
   if (auto opened = open_doors(); !opened) co_return opened;
-  co_return co_await open_session_door();
+  auto sessions = co_await open_session_door();
+  if (!sessions) co_return sessions;
+  co_return open_grpc_door();
 }
 
 Result<> App::open_files() {
@@ -192,6 +194,22 @@ Task<Result<>> App::open_session_door() {
   co_return sys::fs::replace_file(folder.get(), std::string(kSessionsFile), text, 0644, sys::fs::Durable::no);
 }
 
+// The program is asked for by name or not at all: without it nothing of gRPC is loaded, listened on or started.
+Result<> App::open_grpc_door() {
+  if (private_ || !config_.grpc.enabled) return Ok{};
+  TRY(auto program, find_program("opensandbox-grpc"));
+  TRY(auto keys, load_keys(config_));
+  relay_door_ = std::make_unique<api::connect::RelayDoor>(*sessions_, std::move(keys), config_.limits.max_requests_per_key);
+  relay_server_ = std::make_unique<http::Server>(io_, http::Limits{}, relay_door_->handler());
+  CHECK_OK(relay_server_->listen_unix(instance_->grpc_socket(), 0600));
+  grpc_program_ = std::make_unique<GrpcProgram>(io_, config_.grpc, std::move(program), instance_->grpc_socket());
+  auto port = grpc_program_->start();
+  if (!port)
+    return std::move(port).error().in("grpc.port").with_hint("Choose another grpc.port (0 = a free one), or set grpc.enabled: false.");
+  grpc_address_ = authority_of(config_.grpc.listen, *port);
+  return Ok{};
+}
+
 void App::on_ended(const runtime::Ended& ended) {
   if (!lifecycle_) return early_.push_back(ended);
   lifecycle_->on_ended(ended);
@@ -213,6 +231,10 @@ Result<> App::apply(const Config& config) {
     session_door_->set_rules(door_rules(config));
     session_door_->set_max_requests_per_key(config.limits.max_requests_per_key);
   }
+  if (relay_door_) {
+    relay_door_->set_keys(keys);
+    relay_door_->set_max_requests_per_key(config.limits.max_requests_per_key);
+  }
   if (sessions_) sessions_->set_options(session_options(config));
   api_->set_keys(std::move(keys));
   api_->set_pull_for_all(config.images.pull_missing);
@@ -230,6 +252,7 @@ std::string App::status_json() const {
                         ",\"instance\":", json_string(config_.server.instance), ",\"socket\":", json_string(cat("unix://", socket())));
   if (!address_.empty()) out += cat(",\"address\":", json_string(cat("http://", address_)));
   if (!sessions_address_.empty()) out += cat(",\"sessions\":", json_string(cat("http://", sessions_address_, api::sessions::kMount)));
+  if (!grpc_address_.empty()) out += cat(",\"grpc\":", json_string(grpc_address_));
   if (!config_.file.empty()) out += cat(",\"configFile\":", json_string(config_.file));
   if (!private_ && !config_.auth.insecure_no_auth && config_.auth.api_key.empty())
     out += cat(",\"keyFile\":", json_string(config_.api_key_file()));
@@ -239,6 +262,8 @@ std::string App::status_json() const {
 Task<void> App::stop() {
   auto grace = private_ ? std::chrono::steady_clock::duration(kPrivateGrace) : kRequestGrace;
   if (proxy_) proxy_->gate().stop();  // who waits for an answer is told now, not after the grace
+  if (grpc_program_) co_await grpc_program_->stop();
+  if (relay_server_) co_await relay_server_->stop(grace);
   if (session_server_) co_await session_server_->stop(grace);
   if (tcp_) co_await tcp_->stop(grace);
   if (local_) co_await local_->stop(grace);
@@ -248,6 +273,9 @@ Task<void> App::stop() {
   if (private_ && lifecycle_) co_await destroy_all();
   if (lifecycle_) co_await lifecycle_->stop();
   if (runtime_.stop) co_await runtime_.stop();
+  grpc_program_.reset();
+  relay_server_.reset();
+  relay_door_.reset();
   session_server_.reset();
   session_door_.reset();
   sessions_.reset();

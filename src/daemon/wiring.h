@@ -7,9 +7,11 @@
 #include <vector>
 
 #include "api/api.h"
+#include "api/connect/relay_door.h"
 #include "api/sessions/door.h"
 #include "audit/audit.h"
 #include "daemon/config.h"
+#include "daemon/grpc_program.h"
 #include "daemon/instance.h"
 #include "daemon/runtimes.h"
 #include "http/http.h"
@@ -35,6 +37,7 @@ class App {
   std::string socket() const { return instance_ ? instance_->api_socket() : std::string(); }
   const std::string& address() const { return address_; }                    // of the TCP door, "" when there is none
   const std::string& sessions_address() const { return sessions_address_; }  // of the session API, "" when there is none
+  const std::string& grpc_address() const { return grpc_address_; }          // of the gRPC port, "" when there is none
   lifecycle::Service& lifecycle() { return *lifecycle_; }
   std::string status_json() const;  // for the local door; see docs/operations.md
   // Called by whoever asks through the local door.
@@ -47,6 +50,7 @@ class App {
   Task<Result<>> start_runtime_room();
   Result<> open_doors();
   Task<Result<>> open_session_door();
+  Result<> open_grpc_door();
   void on_ended(const runtime::Ended& ended);
   Task<void> destroy_all();
 
@@ -58,6 +62,7 @@ class App {
   std::int64_t started_nanos_ = 0;  // boot time
   std::function<Result<std::string>()> reload_;
   std::string sessions_address_;
+  std::string grpc_address_;
   std::vector<runtime::Ended> early_;  // ended before there was anybody to tell
 
   std::optional<Instance> instance_;
@@ -71,6 +76,9 @@ class App {
   std::unique_ptr<session::LiveService> sessions_;
   std::unique_ptr<api::sessions::SessionDoor> session_door_;
   std::unique_ptr<http::Server> session_server_;
+  std::unique_ptr<api::connect::RelayDoor> relay_door_;
+  std::unique_ptr<http::Server> relay_server_;
+  std::unique_ptr<GrpcProgram> grpc_program_;
   std::unique_ptr<http::Server> tcp_;
   std::unique_ptr<http::Server> local_;
   Timer ended_;  // poked whenever a sandbox ends

@@ -18,7 +18,6 @@ namespace osb::grpc_door {
 
 class Call final : public grpc::ServerGenericBidiReactor {
  public:
-  // The library owns the object until on_done of it; `ended` is told then, on the I/O thread.
   Call(asio::io_context& io, grpc::GenericCallbackServerContext& context);
 
   // nullopt: the client has said all.

@@ -8,7 +8,6 @@
 #include <grpcpp/server_builder.h>
 #include <grpcpp/server_posix.h>
 
-#include <atomic>
 #include <boost/asio/post.hpp>
 
 #include "async/task_group.h"
@@ -113,11 +112,6 @@ Result<> Door::start() {
                                          [this](Fd fd) { grpc::AddInsecureChannelFromFd(impl_->server.get(), fd.release()); });
   impl_->front->start();
   return Ok{};
-}
-
-Task<void> Door::stop() {
-  if (impl_->front) co_await impl_->front->stop();
-  co_await impl_->calls.stop();
 }
 
 }  // namespace osb::grpc_door

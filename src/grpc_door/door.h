@@ -21,9 +21,7 @@ class Door {
  public:
   Door(asio::io_context& io, Options options);
   ~Door();
-  Result<> start();
-  // Calls under way are cancelled; the library's threads have ended when it returns.
-  Task<void> stop();
+  Result<> start();  // for as long as the program runs
 
  private:
   struct Impl;

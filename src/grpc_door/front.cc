@@ -64,11 +64,6 @@ Front::Front(asio::io_context& io, Fd listener, FrontLimits limits, std::functio
 
 void Front::start() { acceptor_.spawn("accept", accept_loop()); }
 
-Task<void> Front::stop() {
-  co_await acceptor_.stop();
-  co_await connections_.stop();
-}
-
 Task<void> Front::accept_loop() {
   for (;;) {
     // At the bound the others wait in the kernel's queue: nothing is spent on them.

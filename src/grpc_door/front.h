@@ -21,9 +21,7 @@ class Front {
  public:
   // `adopt` gives the library its end; called on the I/O thread.
   Front(asio::io_context& io, Fd listener, FrontLimits limits, std::function<void(Fd)> adopt);
-  void start();
-  Task<void> stop();
-  std::size_t connections() const { return connections_.size(); }
+  void start();  // for as long as the program runs
 
  private:
   Task<void> accept_loop();

@@ -3,9 +3,6 @@
 // usage: opensandbox-grpc --relay SOCKET --connections N --streams N --calls N
 // Descriptor 0 is a pipe that serve holds: its end is the end of this program. Descriptor 3 is the listening socket.
 #include <signal.h>
-#include <sys/prctl.h>
-#include <sys/resource.h>
-#include <unistd.h>
 
 #include <boost/asio/co_spawn.hpp>
 #include <boost/asio/io_context.hpp>
@@ -15,6 +12,7 @@
 
 #include "base/log.h"
 #include "base/text.h"
+#include "grpc_door/confine.h"
 #include "grpc_door/door.h"
 
 namespace {
@@ -22,23 +20,10 @@ namespace {
 using namespace osb;
 
 constexpr int kListener = 3;
-constexpr rlim_t kAddressSpace = 3ull << 30;
 
 int fail(std::string_view why) {
   std::fprintf(stderr, "opensandbox-grpc: %.*s\n", static_cast<int>(why.size()), why.data());
   return 2;
-}
-
-// What parses HTTP/2 of anybody needs no privilege, no second program and no end of memory.
-void confine(std::size_t connections) {
-  ::prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0);
-  ::prctl(PR_SET_DUMPABLE, 0, 0, 0, 0);
-  rlimit none{0, 0}, memory{kAddressSpace, kAddressSpace};
-  rlimit files{4 * connections + 2304, 4 * connections + 2304};
-  ::setrlimit(RLIMIT_CORE, &none);
-  ::setrlimit(RLIMIT_AS, &memory);
-  rlimit now{};
-  if (::getrlimit(RLIMIT_NOFILE, &now) == 0 && files.rlim_max < now.rlim_max) ::setrlimit(RLIMIT_NOFILE, &files);
 }
 
 std::optional<grpc_door::Options> parse(int argc, char** argv) {
@@ -96,7 +81,7 @@ int main(int argc, char** argv) {
   ::signal(SIGPIPE, SIG_IGN);
   // A terminal's interrupt is for serve, which ends this program in its turn.
   ::signal(SIGINT, SIG_IGN);
-  confine(options->max_connections);
+  if (auto confined = grpc_door::confine(options->max_connections, options->max_calls); !confined) return fail(confined.error().what());
   options->listener = Fd(kListener);
   asio::io_context io(1);
   int status = 0;

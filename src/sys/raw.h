@@ -2,6 +2,7 @@
 // Safe between clone and exec: no heap, no locks.
 #pragma once
 #include <fcntl.h>
+#include <linux/capability.h>
 #include <linux/close_range.h>
 #include <linux/landlock.h>
 #include <linux/mount.h>
@@ -71,6 +72,14 @@ inline int mount_setattr_whole(int mount, std::uint64_t set) {
   mount_attr attr{};
   attr.attr_set = set;
   return static_cast<int>(::syscall(SYS_mount_setattr, mount, "", AT_EMPTY_PATH | AT_RECURSIVE, &attr, sizeof attr));
+}
+
+// ---- capabilities ----
+
+inline int drop_capabilities() {
+  __user_cap_header_struct head{_LINUX_CAPABILITY_VERSION_3, 0};
+  __user_cap_data_struct none[2]{};
+  return static_cast<int>(::syscall(SYS_capset, &head, none));
 }
 
 // ---- Landlock ----

@@ -2,6 +2,7 @@
 
 #include "api/rpc/json_form.h"
 #include "api/rpc/wire_form.h"
+#include "base/text.h"
 
 namespace osb::api::rpc {
 

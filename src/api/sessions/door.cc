@@ -1,5 +1,6 @@
 #include "api/sessions/door.h"
 
+#include "api/connect/relay_door.h"
 #include "api/sessions/parse.h"
 #include "api/sessions/render.h"
 #include "api/sessions/routes.h"
@@ -69,10 +70,14 @@ http::Handler SessionDoor::handler() {
 }
 
 Task<void> SessionDoor::serve(http::Request& request, http::Responder& responder) {
-  if (auto fine = check_browser(request, rules_); !fine) co_return co_await send(responder, render(fine.error(), request.request_id), {});
+  if (auto fine = check_browser(request, rules_); !fine) {
+    if (connect::is_rpc_path(request.path)) co_return co_await connect::refuse(fine.error(), request, responder, {});
+    co_return co_await send(responder, render(fine.error(), request.request_id), {});
+  }
   auto extra = cors_fields(request);
   if (request.method == "OPTIONS" && request.headers.has("Origin"))
     co_return co_await send(responder, preflight(request), std::move(extra));
+  if (connect::is_rpc_path(request.path)) co_return co_await serve_rpc(request, responder, std::move(extra));
   auto answer = co_await respond(request, responder, extra);
   if (!answer) note(answer.error(), request);
   if (responder.started() || (answer && !*answer)) co_return;
@@ -81,13 +86,23 @@ Task<void> SessionDoor::serve(http::Request& request, http::Responder& responder
   co_await send(responder, std::move(response), std::move(extra));
 }
 
+// Connect and gRPC-Web: the same visitors, the same bounds, other words.
+Task<void> SessionDoor::serve_rpc(http::Request& request, http::Responder& responder, http::Headers extra) {
+  auto caller = identify(request, keys_, rules_);
+  auto counted = caller ? requests_.enter(caller->name) : RequestCount::Mark();
+  if (!counted) caller = connect::too_many_calls();
+  if (!caller) co_return co_await connect::refuse(caller.error(), request, responder, std::move(extra));
+  co_await connect::serve(context_.service, *std::move(caller), request, responder, std::move(extra));
+}
+
 // Answered only for origins that are allowed: the others did not come this far.
 http::Response SessionDoor::preflight(const http::Request&) const {
   auto response = http::Response::empty(204);
   response.headers.add("Access-Control-Allow-Methods", "GET, POST, PUT, DELETE");
   response.headers.add(
       "Access-Control-Allow-Headers",
-      "Content-Type, Accept, Authorization, OPEN-SANDBOX-API-KEY, X-API-Key, Idempotency-Key, Last-Event-ID, X-Request-ID");
+      "Content-Type, Accept, Authorization, OPEN-SANDBOX-API-KEY, X-API-Key, Idempotency-Key, Last-Event-ID, X-Request-ID, "
+      "Connect-Protocol-Version, Connect-Timeout-Ms, X-Grpc-Web, X-User-Agent, Grpc-Timeout");
   response.headers.add("Access-Control-Max-Age", "600");
   return response;
 }

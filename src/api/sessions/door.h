@@ -24,6 +24,7 @@ class SessionDoor {
 
  private:
   Task<void> serve(http::Request& request, http::Responder& responder);
+  Task<void> serve_rpc(http::Request& request, http::Responder& responder, http::Headers extra);
   Reply respond(http::Request& request, http::Responder& responder, http::Headers extra);
   http::Response preflight(const http::Request& request) const;
 
