@@ -5,6 +5,7 @@
 #include "cli/exec.h"
 #include "cli/find_daemon.h"
 #include "cli/run.h"
+#include "cli/runtime_choice.h"
 
 namespace osb::cli {
 namespace {
@@ -24,6 +25,8 @@ constexpr std::array kOptions{
     OptionSpec{"--keep", "", "leave a new sandbox for an hour; its id goes to stderr"},
     kNameOption,
     kMetadataOption,
+    kRuntimeOption,
+    kWorkspaceOption,
     kHostOption,
     kKeyOption,
     kKeyFileOption,
@@ -32,7 +35,8 @@ constexpr std::array kOptions{
 // What describes a sandbox that is to be made says nothing about one that is there.
 Result<> check_options(const Args& args) {
   if (args.operands.empty()) return Ok{};
-  for (const char* name : {"image", "memory", "cpus", "pids", "disk", "mode", "syscalls", "rw", "keep", "name", "metadata"})
+  for (const char* name :
+       {"image", "memory", "cpus", "pids", "disk", "mode", "syscalls", "rw", "keep", "name", "metadata", "runtime", "workspace"})
     if (args.has(name)) return usage_error(cat("--", name, " is for a new sandbox"), "leave out the id to make one");
   return Ok{};
 }
