@@ -16,8 +16,7 @@ std::string event_of(const proxy::Question& question) {
   return cat("event: ", waits ? "asked" : "settled", "\ndata: ", approval_json(question), "\n\n");
 }
 
-http::Headers stream_headers() {
-  http::Headers headers;
+http::Headers stream_headers(http::Headers headers) {
   headers.add("Content-Type", "text/event-stream");
   headers.add("Cache-Control", "no-cache");
   headers.add("X-Accel-Buffering", "no");
@@ -61,11 +60,11 @@ Result<ApprovalAnswer> parse_approval_answer(std::string_view body) {
   return out;
 }
 
-Task<Result<>> watch_approvals(proxy::Approvals& approvals, Caller caller, http::Responder& client) {
+Task<Result<>> watch_approvals(proxy::Approvals& approvals, Caller caller, http::Responder& client, http::Headers extra) {
   auto seen = approvals.changes();
   std::string first = ": approvals\n\n";
   for (const auto& question : approvals.list(caller, true)) first += event_of(question);
-  auto sent = co_await client.begin(200, stream_headers(), first);
+  auto sent = co_await client.begin(200, stream_headers(std::move(extra)), first);
   while (sent && !approvals.stopping()) {
     co_await approvals.wait_change(seen, kAlive);
     std::string news;

@@ -23,6 +23,7 @@ struct ApprovalAnswer {
 Result<ApprovalAnswer> parse_approval_answer(std::string_view body);
 
 // Server-sent events "asked" and "settled", each with an approval; first those that wait. Ends when the client goes or the server stops.
-Task<Result<>> watch_approvals(proxy::Approvals& approvals, Caller caller, http::Responder& client);
+// `extra`: further fields of the answer's head.
+Task<Result<>> watch_approvals(proxy::Approvals& approvals, Caller caller, http::Responder& client, http::Headers extra = {});
 
 }  // namespace osb::api

@@ -177,7 +177,7 @@ Task<Result<>> App::open_session_door() {
   const auto& wanted = config_.sessions;
   if (!wanted.enabled) co_return Ok{};
   CO_TRY(auto keys, load_keys(config_));
-  api::sessions::Context context{*sessions_, std::string(kVersion), config_.runtime};
+  api::sessions::Context context{*sessions_, &proxy_->gate().approvals(), std::string(kVersion), config_.runtime};
   session_door_ = std::make_unique<api::sessions::SessionDoor>(std::move(context), std::move(keys), door_rules(config_),
                                                                config_.limits.max_requests_per_key);
   session_server_ = std::make_unique<http::Server>(io_, http::Limits{}, session_door_->handler());

@@ -20,10 +20,12 @@ bool shorter_first(const std::string& a, const std::string& b) { return a.size()
 // a name came twice.
 class Builder {
  public:
-  static constexpr std::size_t max_object_size = kMaxJsonBytes;
-  static constexpr std::size_t max_array_size = kMaxJsonBytes;
-  static constexpr std::size_t max_key_size = kMaxJsonBytes;
-  static constexpr std::size_t max_string_size = kMaxJsonBytes;
+  // Of single parts; JsonLimits::bytes bounds the whole before any of it is read.
+  static constexpr std::size_t kMostOfAny = 16u << 20;
+  static constexpr std::size_t max_object_size = kMostOfAny;
+  static constexpr std::size_t max_array_size = kMostOfAny;
+  static constexpr std::size_t max_key_size = kMostOfAny;
+  static constexpr std::size_t max_string_size = kMostOfAny;
 
   json::value release() { return stack_.release(); }
   const std::string& problem() const { return problem_; }

@@ -113,8 +113,9 @@ struct LiveService::CodeWatch {
   bool over = false;
 };
 
-Task<Result<std::unique_ptr<proxy::Exchange>>> LiveService::ask(SandboxId id, http::ClientRequest request, Caller caller) {
-  auto asked = co_await proxy_.ask_execd(id, std::move(request), caller);
+Task<Result<std::unique_ptr<proxy::Exchange>>> LiveService::ask(SandboxId id, http::ClientRequest request, Caller caller,
+                                                                proxy::Asking asking) {
+  auto asked = co_await proxy_.ask_execd(id, std::move(request), caller, std::move(asking));
   if (asked) co_return asked;
   if (asked.error().kind() == Errc::unavailable && asked.error().code().empty())
     if (auto still = running(id, caller); !still) co_return std::move(still).error();
@@ -127,7 +128,7 @@ Task<Result<>> LiveService::exec(SandboxId id, ExecRequest request, Caller calle
   Use use(*this, id);
   bool is_code = !request.code.empty();
   auto outgoing = is_code ? code_request(request) : command_request(request);
-  CO_TRY(auto exchange, co_await ask(id, std::move(outgoing), caller));
+  CO_TRY(auto exchange, co_await ask_held(id, std::move(outgoing), caller, sink));
   if (exchange->status() == 500 && is_code) {
     auto refused = co_await refusal_of(*exchange, "EXEC::NOT_FOUND");
     co_return Error(Errc::malformed, refused.what())

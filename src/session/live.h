@@ -67,6 +67,7 @@ class LiveService final : public Service {
   struct Making;    // a create whose asker may leave (run.cc)
   struct RunEnd;
   struct CodeWatch;
+  struct Holding;  // a command that a person may be asked about (hold.cc)
 
   // live.cc
   Result<Sandbox> owned(const SandboxId& id, const Caller& caller) const;
@@ -79,7 +80,10 @@ class LiveService final : public Service {
   Task<void> end_leftover(SandboxId id);
 
   // exec.cc
-  Task<Result<std::unique_ptr<proxy::Exchange>>> ask(SandboxId id, http::ClientRequest request, Caller caller);
+  Task<Result<std::unique_ptr<proxy::Exchange>>> ask(SandboxId id, http::ClientRequest request, Caller caller, proxy::Asking asking = {});
+  Task<Result<std::unique_ptr<proxy::Exchange>>> ask_held(SandboxId id, http::ClientRequest request, Caller caller, EventSink& sink);
+  Task<void> ask_and_ring(std::shared_ptr<Holding> holding, SandboxId id, http::ClientRequest request, Caller caller);
+  Task<void> tell_held(std::shared_ptr<Holding> holding, EventSink& sink);
   Task<Result<>> deliver(std::unique_ptr<Delivery> delivery, EventSink& sink);
   Task<void> drain(std::unique_ptr<Delivery> delivery);
   Task<Result<std::optional<ExecEvent>>> next_event(Delivery& delivery);

@@ -6,6 +6,7 @@
 
 #include "base/sha256.h"
 #include "base/text.h"
+#include "model/command_policy.h"
 #include "model/create_request.h"
 #include "model/json.h"
 
@@ -81,6 +82,18 @@ Result<> set_policy(const SecurityRequest& asked, const Rules& rules, Policy& po
   if (policy.syscalls == SyscallProfile::permissive && !rules.allow_permissive)
     return invalid("security.syscall_allowlist", "permissive is switched off on this server (security.allow_permissive)");
   if (asked.read_only_root) policy.root = *asked.read_only_root ? RootMode::read_only : RootMode::writable;
+  return Ok{};
+}
+
+// Kept as it was sent; the gate before every command reads it again.
+Result<> set_command_policy(const SecurityRequest& asked, SandboxSpec& spec) {
+  if (asked.command_policy.empty()) return Ok{};
+  auto policy = parse_command_policy(std::string_view(asked.command_policy));
+  if (!policy) {
+    auto field = policy.error().field().empty() ? std::string() : cat(".", policy.error().field());
+    return invalid(cat("security.command_policy", field), policy.error().what());
+  }
+  spec.extensions.emplace(kPolicyExtension, asked.command_policy);
   return Ok{};
 }
 
@@ -167,6 +180,7 @@ Result<SandboxSpec> plan(const CreateRequest& request, const Rules& rules) {
   spec.env = request.env;
   spec.metadata = request.metadata;
   spec.extensions.emplace(kMark, request.ephemeral ? kEphemeral : kKept);
+  CHECK_OK(set_command_policy(request.security, spec));
   return spec;
 }
 

@@ -117,10 +117,4 @@ Task<Result<std::unique_ptr<Terminal>>> LiveService::open_terminal(SandboxId id,
   co_return std::make_unique<ExecTerminal>(*this, id, std::move(exchange));
 }
 
-std::vector<Approval> LiveService::approvals(const Caller&) const { return {}; }
-
-Task<Result<Approval>> LiveService::answer_approval(std::string id, bool, std::string, Caller) {
-  co_return Error(Errc::not_found, cat("There is no question ", id.substr(0, 64), ".")).with_code("APPROVAL::NOT_FOUND");
-}
-
 }  // namespace osb::session

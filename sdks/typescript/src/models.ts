@@ -74,8 +74,12 @@ export interface CommandRule {
   name?: string | undefined;
   /** Pattern with * and ?, on the base name, or on the whole path when it has a slash. */
   program?: string | undefined;
+  /** Patterns of the first arguments. */
+  argsStart?: readonly string[] | undefined;
+  /** Patterns; one must match some argument. */
+  argsAny?: readonly string[] | undefined;
   /** Patterns; each must match some argument. */
-  arguments?: readonly string[] | undefined;
+  argsAll?: readonly string[] | undefined;
   reason?: string | undefined;
 }
 
@@ -84,7 +88,9 @@ export function readCommandRule(value: Json): CommandRule {
     action: value.action,
     name: value.name,
     program: value.program,
-    arguments: value.arguments ?? [],
+    argsStart: value.args_start ?? [],
+    argsAny: value.args_any ?? [],
+    argsAll: value.args_all ?? [],
     reason: value.reason,
   });
 }
@@ -94,7 +100,9 @@ export function writeCommandRule(value: CommandRule): Json {
     action: value.action,
     name: value.name,
     program: value.program,
-    arguments: value.arguments,
+    args_start: value.argsStart,
+    args_any: value.argsAny,
+    args_all: value.argsAll,
     reason: value.reason,
   });
 }
@@ -453,6 +461,8 @@ export interface Approval {
   state: 'waiting' | 'allowed' | 'denied' | 'expired' | 'withdrawn';
   askedAt: Date;
   expiresAt: Date;
+  /** The simple command that the rule applies to. */
+  part?: string | undefined;
   reason?: string | undefined;
   askedBy?: string | undefined;
   answeredBy?: string | undefined;
@@ -469,6 +479,7 @@ export function readApproval(value: Json): Approval {
     state: value.state,
     askedAt: new Date(value.asked_at),
     expiresAt: new Date(value.expires_at),
+    part: value.part,
     reason: value.reason,
     askedBy: value.asked_by,
     answeredBy: value.answered_by,

@@ -8,12 +8,14 @@
 #include "http/http.h"
 #include "http/router.h"
 #include "model/caller.h"
+#include "proxy/approvals.h"
 #include "session/service.h"
 
 namespace osb::api::sessions {
 
 struct Context {
   session::Service& service;
+  proxy::Approvals* approvals;
   std::string version = "0";
   std::string runtime = "native";
 };

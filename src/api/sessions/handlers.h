@@ -25,4 +25,10 @@ Reply delete_file(Context& context, Call call);
 Reply list_directory(Context& context, Call call);
 Reply make_directory(Context& context, Call call);
 
+// approvals.cc
+Reply list_approvals(Context& context, Call call);
+Reply get_approval(Context& context, Call call);
+Reply answer_approval(Context& context, Call call);
+Reply watch_approvals(Context& context, Call call);
+
 }  // namespace osb::api::sessions

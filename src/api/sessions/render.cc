@@ -10,6 +10,7 @@
 #include "base/text.h"
 #include "http/websocket.h"
 #include "lifecycle/admission.h"
+#include "model/command_policy.h"
 #include "model/json.h"
 
 namespace osb::api::sessions {
@@ -51,6 +52,7 @@ std::string security_json(const SandboxSpec& spec) {
   ObjectText text;
   text.add("syscall_allowlist", name_of(spec.policy.syscalls)).add("network_policy", "deny_all");
   text.add("read_only_root", spec.policy.root == RootMode::read_only);
+  if (auto policy = spec.extensions.find(kPolicyExtension); policy != spec.extensions.end()) text.raw("command_policy", policy->second);
   return std::move(text).done();
 }
 
@@ -142,7 +144,11 @@ std::string error_json(const Error& error, std::string_view request_id) {
   ObjectText text;
   text.add("code", error.code().empty() ? usual_code(error.kind()) : std::string_view(error.code()));
   text.add("message", message.empty() ? std::string_view("The request failed.") : message);
-  text.add_unless_empty("field", error.field()).add_unless_empty("advice", error.hint()).add_unless_empty("request_id", request_id);
+  // A refused command names the rule where others name the field at fault.
+  bool by_rule = error.code().starts_with("COMMAND::") && error.kind() == Errc::permission_denied;
+  text.add_unless_empty(by_rule ? "rule" : "field", error.field())
+      .add_unless_empty("advice", error.hint())
+      .add_unless_empty("request_id", request_id);
   return std::move(text).done();
 }
 

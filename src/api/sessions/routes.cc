@@ -22,6 +22,10 @@ constexpr std::array kRoutes = std::to_array<RouteSpec>({
     {"GET", "/sessions/{session_id}/directories", Body::none, false, list_directory},
     {"PUT", "/sessions/{session_id}/directories", Body::none, false, make_directory},
     {"POST", "/run", Body::large_json, false, run},
+    {"GET", "/approvals", Body::none, false, list_approvals},
+    {"GET", "/approvals/watch", Body::none, false, watch_approvals},
+    {"GET", "/approvals/{approval_id}", Body::none, false, get_approval},
+    {"POST", "/approvals/{approval_id}", Body::json, false, answer_approval},
     {"GET", "/health", Body::none, true, health},
 });
 

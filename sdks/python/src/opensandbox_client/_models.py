@@ -84,7 +84,11 @@ class CommandRule:
     name: str | None = None
     program: str | None = None
     """Pattern with * and ?, on the base name, or on the whole path when it has a slash."""
-    arguments: Sequence[str] = ()
+    args_start: Sequence[str] = ()
+    """Patterns of the first arguments."""
+    args_any: Sequence[str] = ()
+    """Patterns; one must match some argument."""
+    args_all: Sequence[str] = ()
     """Patterns; each must match some argument."""
     reason: str | None = None
 
@@ -94,7 +98,9 @@ class CommandRule:
             action=value["action"],
             name=value.get("name"),
             program=value.get("program"),
-            arguments=list(value.get("arguments", ())),
+            args_start=list(value.get("args_start", ())),
+            args_any=list(value.get("args_any", ())),
+            args_all=list(value.get("args_all", ())),
             reason=value.get("reason"),
         )
 
@@ -103,7 +109,9 @@ class CommandRule:
             "action": self.action,
             "name": self.name,
             "program": self.program,
-            "arguments": list(self.arguments) if self.arguments else None,
+            "args_start": list(self.args_start) if self.args_start else None,
+            "args_any": list(self.args_any) if self.args_any else None,
+            "args_all": list(self.args_all) if self.args_all else None,
             "reason": self.reason,
         })
 
@@ -479,6 +487,8 @@ class Approval:
     state: Literal["waiting", "allowed", "denied", "expired", "withdrawn"]
     asked_at: datetime
     expires_at: datetime
+    part: str | None = None
+    """The simple command that the rule applies to."""
     reason: str | None = None
     asked_by: str | None = None
     answered_by: str | None = None
@@ -495,6 +505,7 @@ class Approval:
             state=value["state"],
             asked_at=_time(value["asked_at"]),
             expires_at=_time(value["expires_at"]),
+            part=value.get("part"),
             reason=value.get("reason"),
             asked_by=value.get("asked_by"),
             answered_by=value.get("answered_by"),
