@@ -98,6 +98,7 @@ struct LiveService::Delivery {
   std::string block = std::string(kBlock, '\0');
   std::uint64_t after = 0;  // a reader that comes back has everything up to this number
   bool ended = false;
+  std::string exec_id;
   std::shared_ptr<CodeWatch> watch;
 };
 
@@ -187,16 +188,15 @@ Task<Result<>> LiveService::deliver(std::unique_ptr<Delivery> delivery, EventSin
       watch->timer.cancel();
     }
   } over{delivery->watch};
-  std::string exec_id;
   for (;;) {
     CO_TRY(auto event, co_await next_event(*delivery));
     if (!event) co_return Ok{};
     auto* started = std::get_if<Started>(&event->what);
-    if (started) exec_id = started->exec_id;
+    if (started) delivery->exec_id = started->exec_id;
     if (started && delivery->watch) delivery->watch->context = delivery->reader.context();
     if (auto* exit = std::get_if<Exit>(&event->what)) {
       delivery->ended = true;
-      if (interrupted_.erase(exec_id) > 0 && exit->exit_code != 0) exit->cause = Cause::interrupted;
+      if (interrupted_.erase(delivery->exec_id) > 0 && exit->exit_code != 0) exit->cause = Cause::interrupted;
       if (delivery->watch && delivery->watch->timed_out) {
         exit->cause = Cause::timed_out;
         exit->exit_code = 124;
@@ -221,6 +221,7 @@ Task<void> LiveService::drain(std::unique_ptr<Delivery> delivery) {
     if (!event || !*event) break;
     if (std::holds_alternative<Exit>((*event)->what)) delivery->ended = true;
   }
+  interrupted_.erase(delivery->exec_id);
   if (!delivery->watch) co_return;
   delivery->watch->over = true;
   delivery->watch->timer.cancel();

@@ -52,7 +52,8 @@ LiveService::LiveService(asio::io_context& io, lifecycle::Service& lifecycle, pr
       options_(std::move(options)),
       idle_timer_(io.get_executor()),
       ended_(io.get_executor(), Timer::time_point::max()),
-      tasks_(io.get_executor()) {}
+      tasks_(io.get_executor()),
+      endings_(io.get_executor()) {}
 
 LiveService::Use::Use(LiveService& service, const SandboxId& id) : service_(&service), id_(id.text()) { service_->idle_.begin(id_); }
 
@@ -87,9 +88,9 @@ Task<void> LiveService::stop() {
   stopping_ = true;
   idle_timer_.cancel();
   ended_.cancel();
-  // Ends of runs whose client was cut off are under way: they are finished, not cancelled.
-  co_await tasks_.wait_idle(kLastWork);
   co_await tasks_.stop();
+  co_await endings_.wait_idle(kLastWork);
+  co_await endings_.stop();
 }
 
 void LiveService::set_options(Options options) {

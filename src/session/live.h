@@ -107,6 +107,7 @@ class LiveService final : public Service {
   std::set<std::string> interrupted_;  // code runs that were told to stop, while they go on
   bool stopping_ = false;
   TaskGroup tasks_;
+  TaskGroup endings_;  // makes and ends of runs: finished at a stop, where tasks_ is cancelled
 };
 
 http::ClientRequest to_execd(std::string method, std::string target);

@@ -22,7 +22,7 @@ struct LiveService::RunEnd {
     if (settled) return;
     making_->abandoned = true;
     if (making_->made && *making_->made && !(*making_->made)->replayed)
-      service_.tasks_.spawn("end run", service_.end_run((*making_->made)->sandbox.id, std::move(caller_)));
+      service_.endings_.spawn("end run", service_.end_run((*making_->made)->sandbox.id, std::move(caller_)));
   }
   bool settled = false;
 
@@ -52,7 +52,7 @@ Task<Result<>> LiveService::run(CreateRequest session, ExecRequest request, std:
   auto print = fingerprint(session, request);
   auto making = std::make_shared<Making>(tasks_.executor());
   RunEnd end(*this, making, caller);
-  tasks_.spawn("make run", make_for_run(making, std::move(session), std::move(idempotency_key), std::move(print), caller));
+  endings_.spawn("make run", make_for_run(making, std::move(session), std::move(idempotency_key), std::move(print), caller));
   while (!making->made) co_await making->done.async_wait(nothrow);
   if (!*making->made) co_return std::move(*making->made).error();
   if ((*making->made)->replayed)

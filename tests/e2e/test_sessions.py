@@ -1,7 +1,7 @@
 """The session API on a real daemon: what it does, what it refuses, and that nothing of it is left."""
 import base64
 import hashlib
-import json
+import re
 import socket
 import subprocess
 import sys
@@ -448,3 +448,23 @@ def test_refused_and_held_commands(daemon, api):
     rest = events_of(response.read())
     connection.close()
     assert [kind for kind, _, _ in rest][0] == "started" and rest[-1][0] == "exit"
+
+
+# ---- docs/sessions.md: every example runs as it is written, but for the port
+
+
+@pytest.mark.parametrize("language,program,words", [("sh", ["sh"], ['"stdout":"hello\\n"', '"exit_code":3', '"stdout":"5\\n"']),
+                                                    ("js", ["node"], ["1\n2\n3\n"]), ("python", [sys.executable], ["['3', '2', '1']", "42"])])
+def test_the_examples_of_the_page(daemon, api, tmp_path, language, program, words):
+    page = (Path(__file__).resolve().parent.parent.parent / "docs" / "sessions.md").read_text()
+    blocks = re.findall(rf"^```{language}\n(.*?)^```$", page, re.M | re.S)
+    assert blocks
+    said = ""
+    for number, block in enumerate(blocks):
+        script = tmp_path / f"example{number}.{'mjs' if language == 'js' else language}"
+        script.write_text(block.replace("127.0.0.1:9111", api.url.netloc))
+        done = subprocess.run([*program, script], capture_output=True, text=True, timeout=60)
+        assert done.returncode == 0, done.stderr
+        said += done.stdout
+    assert all(word in said for word in words), said
+    assert api.ids() == []
