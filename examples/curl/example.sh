@@ -1,7 +1,8 @@
 #!/bin/sh
 # A sandbox with nothing but curl: make a session, run a command in it, read its output as it comes, end it.
 set -eu
-api=${OPENSANDBOX_URL:-http://127.0.0.1:9111}/api/v1
+api=${OPENSANDBOX_URL:-http://127.0.0.1:9111}
+api=${api%/api/v1}/api/v1
 
 ask() { curl --silent --show-error --fail-with-body --header 'Content-Type: application/json' "$@"; }
 

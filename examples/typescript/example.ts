@@ -1,7 +1,7 @@
 // A sandbox from TypeScript: a command, a program that streams, files in and out, limits that hold.
-import { CommandDenied, SandboxClient } from 'opensandbox-client';
+import { CommandDenied, SandboxClient, type CommandPolicy } from 'opensandbox-client';
 
-const commandPolicy = { rules: [{ name: 'no-curl', program: 'curl', action: 'deny', reason: 'there is no network in here' }] } as const;
+const commandPolicy: CommandPolicy = { rules: [{ name: 'no-curl', program: 'curl', action: 'deny', reason: 'there is no network in here' }] };
 
 const program = `
 import collections, pathlib
@@ -12,7 +12,7 @@ for word, count in collections.Counter(words).most_common(3):
 
 const bytes = (text: string) => new TextEncoder().encode(text);
 
-const sandbox = await new SandboxClient().createSandbox({ timeoutMs: 120_000, memoryMb: 128, pids: 32, commandPolicy: { ...commandPolicy, rules: [...commandPolicy.rules] } });
+const sandbox = await new SandboxClient().createSandbox({ timeoutMs: 120_000, memoryMb: 128, pids: 32, commandPolicy });
 try {
   console.log('made', sandbox.session.image, 'with', sandbox.session.resources.memoryMb, 'MB');
 

@@ -17,7 +17,9 @@ export async function ensureDaemon(healthy: () => Promise<boolean>, program: str
   }
   say("no daemon answers, starting one");
   const log: string[] = [];
-  const child = spawn(program, ["serve"], { stdio: ["ignore", "pipe", "pipe"], detached: true });
+  // Whoever is not root gets the runtime that needs no root (docs/runtimes.md).
+  const words = process.getuid?.() === 0 ? ["serve"] : ["serve", "--runtime", "process"];
+  const child = spawn(program, words, { stdio: ["ignore", "pipe", "pipe"], detached: true });
   for (const stream of [child.stdout, child.stderr]) stream?.on("data", (bytes) => keep(log, String(bytes)));
   let failed: string | undefined;
   child.once("error", (error) => (failed = error.message));

@@ -1,6 +1,6 @@
 // Sandboxes of a real daemon, through the TypeScript SDK.
-import { NotReachable, SandboxClient, SandboxError, type ExecStream, type Sandbox as SdkSandbox, type SandboxEvent } from "opensandbox-client";
-import type { SandboxView } from "../shared/events.ts";
+import { NotReachable, SandboxClient, SandboxError, type CommandRule, type ExecStream, type Sandbox as SdkSandbox, type SandboxEvent } from "opensandbox-client";
+import type { Rule, SandboxView } from "../shared/events.ts";
 import type { Config } from "./config.ts";
 import { Failure } from "./failure.ts";
 import type { RunEvent, Sandbox, Sandboxes } from "./sandbox.ts";
@@ -33,11 +33,16 @@ export class DaemonSandboxes implements Sandboxes {
         pids: limits.pids,
         ephemeral: true, // should this server be killed, the daemon ends it
         metadata: { example: "agent-chat" },
-        commandPolicy: { default: policy.default, unclear: policy.unclear, askTimeoutSeconds: policy.ask_timeout_seconds, rules: policy.rules },
+        commandPolicy: { default: policy.default, unclear: policy.unclear, askTimeoutSeconds: policy.ask_timeout_seconds, rules: policy.rules?.map(ruleOf) },
       });
       return new DaemonSandbox(this.client, made, this.config);
     });
   }
+}
+
+/** A rule as the policy's file has it, in the words of the SDK. */
+function ruleOf({ args_start, args_any, args_all, ...rest }: Rule): CommandRule {
+  return { ...rest, argsStart: args_start, argsAny: args_any, argsAll: args_all };
 }
 
 class DaemonSandbox implements Sandbox {

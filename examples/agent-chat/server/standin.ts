@@ -74,8 +74,8 @@ const kScenes: Scene[] = [
   },
   {
     words: /disk|fill/i,
-    steps: [run("I will write until the disk is full.", "dd if=/dev/zero of=big bs=1M count=10000; ls -lh big; rm big", 20)],
-    sum: () => "The disk of the sandbox has an end, and programs are told so.",
+    steps: [run("I will write until the disk is full.", "dd if=/dev/zero of=big bs=1M count=10000; ls -lh big", 20)],
+    sum: () => "The disk of the sandbox has an end, and programs are told so. A new sandbox has an empty one.",
   },
   {
     words: /for ?ever|timeout|time ?out|hang|sleep/i,

@@ -44,7 +44,9 @@ export interface SandboxView {
 export interface Rule {
   name?: string;
   program?: string;
-  arguments?: string[];
+  args_start?: string[];
+  args_any?: string[];
+  args_all?: string[];
   action: "allow" | "deny" | "ask";
   reason?: string;
 }
