@@ -1,9 +1,11 @@
 """The command policy: what it refuses, what it asks, who answers, and that no door goes around it."""
+import contextlib
 import json
 import os
 import pty
 import re
 import select
+import shlex
 import socket
 import subprocess
 import threading
@@ -11,6 +13,7 @@ import time
 
 import pytest
 
+from e2e.shell_lines import Lines
 from harness import EXECD_PORT, PROGRAM, ROOT, ApiError, Daemon, wait_until
 
 POLICY = """
@@ -158,6 +161,28 @@ def test_the_first_program_of_a_sandbox_is_judged(guarded):
     with pytest.raises(ApiError, match="no-recursive-rm"):
         guarded.create(entrypoint=["sh", "-c", "rm -rf /workspace; sleep 100"])
     made = guarded.create(entrypoint=["sleep", "1000"])
+    guarded.delete(made)
+
+
+def test_what_passes_does_not_run_the_refused_program_however_the_line_is_made(guarded, rounds):
+    """Lines made at random: one that passes the policy is run by a real shell, and the program it refuses must not have run."""
+    own = json.dumps({"rules": [{"name": "no-mark", "program": "mark", "action": "deny"}]})
+    made = guarded.create(extensions={"opensandbox.commandPolicy": own})
+    program = '#!/bin/sh\necho "$0 ran" >> /workspace/marked\n'
+    guarded.output(made, f"mkdir /workspace/bin /workspace/d && printf %s {shlex.quote(program)} > /workspace/bin/mark && chmod +x /workspace/bin/mark")
+    options = {"cwd": "/workspace/d", "timeout": 3000, "envs": {"PATH": "/workspace/bin:/usr/bin:/bin"}}
+    # The control: it leaves its mark when it runs.
+    assert guarded.output(made, "cp bin/mark bin/other && bin/other && cat marked && : > marked", cwd="/workspace") == "bin/other ran"
+    lines, token = Lines(5), guarded.token(made)
+    passed = refused = 0
+    with contextlib.closing(guarded.connection()) as connection:
+        for _ in range(rounds(250, 60)):
+            answer = guarded.execd(made, "POST", "/command", {"command": lines.line(), **options}, token=token, connection=connection)
+            assert answer.status in (200, 403), answer.body
+            passed += answer.status == 200
+            refused += answer.status == 403
+    assert guarded.output(made, "cat /workspace/marked") == ""
+    assert passed > 20 and refused > 20, (passed, refused)
     guarded.delete(made)
 
 
