@@ -10,9 +10,10 @@ class Example:
         self.code = code
         self.expected = expected
 
-    def at(self, url):
+    def at(self, daemon):
         """The code for another daemon than the one it names."""
-        return self.code.replace("http://127.0.0.1:9111", url)
+        code = self.code.replace("http://127.0.0.1:9111", daemon.sessions_url).replace("127.0.0.1:8080", f"127.0.0.1:{daemon.port}")
+        return code.replace("/var/lib/opensandbox/api-key", str(daemon.state / "api-key"))
 
 
 def examples(readme, language):

@@ -78,6 +78,8 @@ export class LanguageMissing extends InvalidRequest {}
 export class NotAuthorized extends SandboxError {}
 /** The command policy refused the command; `rule` says which rule. It did not run. */
 export class CommandDenied extends SandboxError {}
+/** A person was asked and said no, or did not answer in time. It did not run. */
+export class CommandNotApproved extends CommandDenied {}
 /** What was named is not there. */
 export class NotFound extends SandboxError {}
 /** No such sandbox, or it is another key's. */
@@ -107,6 +109,7 @@ const byCode: Record<string, Kind> = {
   'SECURITY::NETWORK_POLICY_UNSUPPORTED': NetworkPolicyUnsupported,
   'CODE::LANGUAGE_MISSING': LanguageMissing,
   'COMMAND::DENIED': CommandDenied,
+  'COMMAND::NOT_APPROVED': CommandNotApproved,
   'SESSION::NOT_FOUND': SandboxNotFound,
   'SESSION::ENDED': SandboxEnded,
   'DOCKER::SANDBOX_NOT_FOUND': SandboxNotFound,

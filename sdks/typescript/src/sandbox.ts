@@ -9,7 +9,7 @@ import {
 import { collect, ExecStream } from './stream.js';
 
 // Node's fetch gives up when no head of an answer comes within five minutes. What may take longer is read as a stream.
-const longestPlainAnswerMs = 240_000;
+const longestPlainAnswerMs = 120_000; // and a person may be asked before it runs
 
 export interface OutputOptions {
   /** After this many milliseconds it is killed and the result says timedOut. */

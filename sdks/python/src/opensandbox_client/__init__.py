@@ -10,6 +10,7 @@ from ._aio.connection import AsyncExecStream
 from ._aio.sandbox import AsyncSandbox
 from ._errors import (
     CommandDenied,
+    CommandNotApproved,
     Conflict,
     ConnectionLost,
     DiskFull,
@@ -63,6 +64,7 @@ __all__ = [
     "CodeError",
     "CodeResult",
     "CommandDenied",
+    "CommandNotApproved",
     "CommandPolicy",
     "CommandRule",
     "Conflict",

@@ -89,6 +89,10 @@ class CommandDenied(SandboxError):
     """The command policy refused the command; `rule` says which rule. It did not run."""
 
 
+class CommandNotApproved(CommandDenied):
+    """A person was asked and said no, or did not answer in time. It did not run."""
+
+
 class NotFound(SandboxError):
     """What was named is not there."""
 
@@ -137,6 +141,7 @@ _BY_CODE: dict[str, type[SandboxError]] = {
     "SECURITY::NETWORK_POLICY_UNSUPPORTED": NetworkPolicyUnsupported,
     "CODE::LANGUAGE_MISSING": LanguageMissing,
     "COMMAND::DENIED": CommandDenied,
+    "COMMAND::NOT_APPROVED": CommandNotApproved,
     "SESSION::NOT_FOUND": SandboxNotFound,
     "SESSION::ENDED": SandboxEnded,
     "DOCKER::SANDBOX_NOT_FOUND": SandboxNotFound,
