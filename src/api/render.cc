@@ -98,19 +98,14 @@ int status_of(Errc kind) {
   return 500;
 }
 
-std::string_view code_of(const Error& error) { return error.code().empty() ? default_code(error.kind()) : std::string_view(error.code()); }
-
-std::string_view message_of(const Error& error, Reader reader) {
+std::string error_json(const Error& error, Reader reader) {
   // What admission control says is for the client, also where the kind is that of a failure of ours.
   bool secret = reader == Reader::remote && lifecycle::retry_after_seconds(error.code()) == 0;
   auto sentence = secret ? public_sentence(error.kind()) : std::string_view();
   std::string_view message = sentence.empty() ? std::string_view(error.what()) : sentence;
-  return message.empty() ? std::string_view("The request failed.") : message;
-}
-
-std::string error_json(const Error& error, Reader reader) {
   ObjectText text;
-  text.add("code", code_of(error)).add("message", message_of(error, reader));
+  text.add("code", error.code().empty() ? default_code(error.kind()) : std::string_view(error.code()));
+  text.add("message", message.empty() ? std::string_view("The request failed.") : message);
   // A refused command names the rule where others name the field at fault.
   bool by_rule = error.code().starts_with("COMMAND::") && error.kind() == Errc::permission_denied;
   text.add_unless_empty(by_rule ? "rule" : "field", error.field()).add_unless_empty("hint", error.hint());

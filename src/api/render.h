@@ -18,9 +18,6 @@ namespace osb::api {
 enum class Reader { remote, local };
 
 int status_of(Errc kind);
-// What a client reads of an error: its stable code, never empty, and the words that are for this reader.
-std::string_view code_of(const Error& error);
-std::string_view message_of(const Error& error, Reader reader);
 // {"code","message","field"?,"hint"?}; never empty.
 std::string error_json(const Error& error, Reader reader);
 http::Response render(const Error& error, Reader reader);

@@ -200,7 +200,9 @@ Result<> App::open_grpc_door() {
   TRY(auto program, find_program("opensandbox-grpc"));
   TRY(auto keys, load_keys(config_));
   relay_door_ = std::make_unique<api::connect::RelayDoor>(*sessions_, std::move(keys), config_.limits.max_requests_per_key);
-  relay_server_ = std::make_unique<http::Server>(io_, http::Limits{}, relay_door_->handler());
+  http::Limits limits;
+  limits.connections = config_.grpc.max_calls + std::size_t{64};
+  relay_server_ = std::make_unique<http::Server>(io_, limits, relay_door_->handler());
   CHECK_OK(relay_server_->listen_unix(instance_->grpc_socket(), 0600));
   grpc_program_ = std::make_unique<GrpcProgram>(io_, config_.grpc, std::move(program), instance_->grpc_socket());
   auto port = grpc_program_->start();

@@ -146,6 +146,29 @@ def test_files_go_both_ways(client):
         assert missing.code() == grpc.StatusCode.NOT_FOUND
 
 
+def test_code_remembers_and_shows_its_results(client):
+    pb = client.pb
+    with client.session(resources=pb.Resources(memory_mb=512)) as session:
+        assert client.RunCode(pb.CodeRequest(session_id=session, language="python", code="a = 20")).end.exit_code == 0
+        result = client.RunCode(pb.CodeRequest(session_id=session, language="python", code="print('hi'); a + 22"))
+        assert result.stdout == b"hi\n" and [one.data["text/plain"] for one in result.results] == ["42"]
+        events = list(client.RunCodeStream(pb.CodeRequest(session_id=session, language="python", code="1 / 0")))
+        assert events[-1].exit.error.name == "ZeroDivisionError"
+
+
+def test_a_held_command_waits_for_its_answer(client):
+    pb = client.pb
+    policy = '{"default": "allow", "rules": [{"name": "careful", "program": "touch", "action": "ask"}, {"name": "never", "program": "rm", "action": "deny"}]}'
+    with client.session(security=pb.Security(command_policy_json=policy)) as session:
+        refused = client.refused("Exec", pb.ExecRequest(session_id=session, argv=["rm", "/tmp/x"]))
+        assert refused.code() == grpc.StatusCode.PERMISSION_DENIED and error_info(refused).reason == "COMMAND::DENIED"
+        events = client.ExecStream(pb.ExecRequest(session_id=session, argv=["touch", "/tmp/x"]))
+        held = next(events).held
+        assert held.rule.endswith("careful") and held.id in [one.id for one in client.ListApprovals(pb.ListApprovalsRequest()).approvals]
+        assert client.AnswerApproval(pb.AnswerApprovalRequest(id=held.id, answer="allow")).state == "allowed"
+        assert list(events)[-1].exit.exit_code == 0
+
+
 class Typist:
     """Both sides of a terminal."""
 
@@ -209,6 +232,15 @@ def test_a_cancelled_call_withdraws_its_work(client):
     assert len(client.daemon.list()) == before + 1
     call.cancel()
     wait_until(lambda: len(client.daemon.list()) == before, 10, "the sandbox of a cancelled run is gone")
+
+
+def test_a_create_that_nobody_waits_for_leaves_nothing(client):
+    before = len(client.daemon.list())
+    for _ in range(20):
+        with contextlib.suppress(grpc.RpcError):
+            made = client.CreateSession(client.pb.CreateSessionRequest(), timeout=0.002)
+            client.DeleteSession(client.pb.DeleteSessionRequest(session_id=made.session_id))
+    wait_until(lambda: len(client.daemon.list()) == before, 10, lambda: f"abandoned sessions are gone: {client.daemon.list()}")
 
 
 def test_a_deadline_of_the_client_ends_the_wait(client):
@@ -311,6 +343,35 @@ def test_a_stream_that_says_nothing_is_cut(client):
     silent.set()
     assert cut.value.code() == grpc.StatusCode.DEADLINE_EXCEEDED and 5 < time.monotonic() - began < 25
     assert error_info(cut.value).reason == "GENERAL::MESSAGE_TIMEOUT"
+
+
+def test_an_upload_without_end_ends_at_the_disk(client):
+    pb = client.pb
+    sent = 0
+
+    def endless(session):
+        nonlocal sent
+        yield pb.WriteFileRequest(open=pb.WriteFileOpen(session_id=session, path="/workspace/big"))
+        while True:
+            sent += 1
+            yield pb.WriteFileRequest(data=b"x" * (1 << 20))
+
+    with client.session(resources=pb.Resources(disk_mb=16)) as session:
+        full = client.refused("WriteFile", endless(session))
+        assert full.code() == grpc.StatusCode.RESOURCE_EXHAUSTED and error_info(full).reason == "FILE::NO_SPACE"
+        assert 8 <= sent <= 64
+
+
+def test_a_slow_reader_holds_the_writer_not_the_memory(client, door):
+    pb = client.pb
+    with client.session() as session:
+        before = {name: measure(pid)["rss"] for name, pid in (("serve", door.process.pid), ("door", door.door()))}
+        call = client.ExecStream(pb.ExecRequest(session_id=session, command="head -c 200000000 /dev/zero"))
+        assert next(call).WhichOneof("event") == "started"
+        time.sleep(1)  # nobody reads meanwhile; what is measured is what has gathered
+        after = {"serve": measure(door.process.pid)["rss"], "door": measure(door.door())["rss"]}
+        assert all(after[name] - before[name] < 24 * 1024 for name in before), (before, after)
+        call.cancel()
 
 
 PREFACE = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n"

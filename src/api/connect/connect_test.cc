@@ -5,6 +5,7 @@
 #include "api/connect/envelope.h"
 #include "api/rpc/fake_service.h"
 #include "api/rpc/json_form.h"
+#include "base/base64.h"
 #include "base/log.h"
 #include "model/json.h"
 #include "proxy/test_loop.h"
@@ -176,7 +177,7 @@ TEST_F(Connect, GrpcWebHasItsTrailersInTheBody) {
 TEST_F(Connect, GrpcWebTextIsTheSameInBase64) {
   auto question = pack(0, exec_message("hello"));
   // As a client that flushes in between sends it: padding in the middle.
-  auto text = rpc::base64(question.substr(0, 4)) + rpc::base64(question.substr(4));
+  auto text = base64(question.substr(0, 4)) + base64(question.substr(4));
   auto answer = post("Exec", "application/grpc-web-text", text);
   EXPECT_EQ(answer.headers.get("Content-Type"), "application/grpc-web-text");
   auto plain = from_text_form(answer.body);
@@ -219,7 +220,7 @@ TEST_F(Connect, WhatCannotBeReadIsRefused) {
   for (const auto& [type, body] : kBodies) {
     auto frames = frames_of(post("ExecStream", type, body).body);
     ASSERT_EQ(frames.size(), 1u);
-    EXPECT_NE(frames[0].bytes.find("\"error\""), std::string::npos) << rpc::base64(body);
+    EXPECT_NE(frames[0].bytes.find("\"error\""), std::string::npos) << base64(body);
   }
   EXPECT_EQ(post("GetSession", "text/plain", "{}").status, 415);
   EXPECT_EQ(post("GetSession", "application/grpc+proto", pack(0, "")).status, 415);

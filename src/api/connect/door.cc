@@ -124,7 +124,7 @@ Task<Result<>> call_method(Exchange& exchange, http::Request& request, http::Res
   CO_TRY(auto in, co_await open_input(exchange.protocol, *method, *request.body));
   rpc::Call call{exchange.service, exchange.caller, exchange.protocol.form, *in, exchange.out};
   auto gone = method->client_streams ? never_gone() : responder.closed();
-  co_return co_await rpc::attended(method->run(call), std::move(gone), limit_of(*method, asked));
+  co_return co_await rpc::attended(*method, call, std::move(gone), limit_of(*method, asked));
 }
 
 }  // namespace

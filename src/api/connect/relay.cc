@@ -105,7 +105,7 @@ Task<Result<>> pass(session::Service& service, Result<Caller> caller, std::strin
   // Nobody types without a pause; what ends a terminal is its program, its session or its client.
   if (method->both_ways()) in.wait_for_more(0s);
   rpc::Call call{service, *std::move(caller), rpc::Form::binary, in, out};
-  co_return co_await rpc::attended(method->run(call), in.gone(), method->limit);
+  co_return co_await rpc::attended(*method, call, in.gone(), method->limit);
 }
 
 }  // namespace

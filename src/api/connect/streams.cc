@@ -1,6 +1,7 @@
 #include "api/connect/streams.h"
 
 #include "api/rpc/json_form.h"
+#include "base/base64.h"
 #include "base/text.h"
 
 namespace osb::api::connect {
@@ -53,7 +54,7 @@ FramedOut::FramedOut(http::Responder& responder, const Protocol& protocol, http:
 }
 
 Task<Result<>> FramedOut::write(std::string frame) {
-  if (protocol_.kind == Kind::grpc_web_text) frame = rpc::base64(frame);
+  if (protocol_.kind == Kind::grpc_web_text) frame = base64(frame);
   if (responder_.started()) co_return co_await responder_.chunk(frame);
   co_return co_await responder_.begin(200, std::move(headers_), frame);
 }

@@ -6,6 +6,14 @@ namespace osb::api::rpc {
 namespace {
 
 struct Watch {
+  Watch(const Method& of, Call& one) : method(of), call(one) {}
+  void leave() {
+    call.left = true;
+    if (!method.finishes) stop.emit(asio::cancellation_type::terminal);
+  }
+
+  const Method& method;
+  Call& call;
   asio::cancellation_signal stop;
   bool gone = false;
   bool expired = false;
@@ -14,29 +22,29 @@ struct Watch {
 Task<void> end_when_gone(Task<void> gone, std::shared_ptr<Watch> watch) {
   co_await std::move(gone);
   watch->gone = true;
-  watch->stop.emit(asio::cancellation_type::terminal);
+  watch->leave();
 }
 
 }  // namespace
 
-Task<Result<>> attended(Task<Result<>> work, Task<void> gone, std::chrono::steady_clock::duration limit) {
+Task<Result<>> attended(const Method& method, Call& call, Task<void> gone, std::chrono::steady_clock::duration limit) {
   // Our own cancellation is passed on to the work; the waits below go on until it has ended.
   co_await asio::this_coro::throw_if_cancelled(false);
   auto executor = co_await asio::this_coro::executor;
   auto own = co_await asio::this_coro::cancellation_state;
-  auto watch = std::make_shared<Watch>();
+  auto watch = std::make_shared<Watch>(method, call);
   auto slot = own.slot();
   if (slot.is_connected()) slot.assign([watch](asio::cancellation_type kind) { watch->stop.emit(kind); });
   Timer timer(executor, limit);
   timer.async_wait([watch](boost::system::error_code error) {
     if (error) return;
     watch->expired = true;
-    watch->stop.emit(asio::cancellation_type::terminal);
+    watch->leave();
   });
   TaskGroup lookout(executor);
   lookout.spawn("watch the caller", end_when_gone(std::move(gone), watch));
   std::optional<Result<>> result;
-  auto [failure] = co_await asio::co_spawn(executor, osb::detail::deliver(std::move(work), result),
+  auto [failure] = co_await asio::co_spawn(executor, osb::detail::deliver(method.run(call), result),
                                            asio::bind_cancellation_slot(watch->stop.slot(), nothrow));
   if (slot.is_connected()) slot.clear();
   timer.cancel();

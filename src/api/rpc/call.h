@@ -32,6 +32,7 @@ struct Call {
   Form form = Form::binary;
   In& in;
   Out& out;
+  bool left = false;  // nobody waits for the answer any more
 };
 
 struct Method {
@@ -40,6 +41,7 @@ struct Method {
   bool server_streams = false;
   std::chrono::seconds limit;  // for the whole call, whatever the caller asks for
   Task<Result<>> (*run)(Call& call);
+  bool finishes = false;  // what it has begun is not cancelled when the caller goes
 
   bool both_ways() const { return client_streams && server_streams; }
 };
@@ -47,7 +49,8 @@ struct Method {
 // nullptr when the service has no such method.
 const Method* find_method(std::string_view name);
 
-// The result of `work`, which is cancelled, and has ended, when `gone` returns first or `limit` is over.
-Task<Result<>> attended(Task<Result<>> work, Task<void> gone, std::chrono::steady_clock::duration limit);
+// The result of the method. It is cancelled, and has ended, when `gone` returns first or `limit` is over; one that finishes is
+// told so (Call::left) and waited for.
+Task<Result<>> attended(const Method& method, Call& call, Task<void> gone, std::chrono::steady_clock::duration limit);
 
 }  // namespace osb::api::rpc

@@ -1,36 +1,13 @@
 #include "api/rpc/convert.h"
 
-#include <cmath>
+#include <cstdio>
 
+#include "api/sessions/render.h"
 #include "base/text.h"
+#include "session/plan.h"
 
 namespace osb::api::rpc {
 namespace {
-
-constexpr std::uint32_t kMaxTerminalCells = 1000;
-
-Error bad(std::string_view field, std::string what) {
-  return Error(Errc::invalid_argument, std::move(what)).with_code("SESSION::INVALID_FIELD").at(field);
-}
-
-Result<> check_seconds(const std::optional<double>& seconds) {
-  if (!seconds || (std::isfinite(*seconds) && *seconds > 0 && *seconds <= session::kMaxExecSeconds)) return Ok{};
-  return bad("timeout_seconds", cat("timeout_seconds must be more than 0 and at most ", static_cast<int>(session::kMaxExecSeconds), "."));
-}
-
-std::string_view session_state(State state) {
-  switch (state) {
-    case State::pending: return "pending";
-    case State::running:
-    case State::pausing:
-    case State::resuming: return "running";
-    case State::paused: return "paused";
-    case State::stopping: return "ending";
-    case State::terminated: return "ended";
-    case State::failed: return "failed";
-  }
-  return "failed";
-}
 
 session::ResourceRequest to_resources(const std::optional<Resources>& message) {
   session::ResourceRequest value;
@@ -92,9 +69,7 @@ session::CreateRequest to_create(CreateSessionRequest message) {
   return value;
 }
 
-Result<session::ExecRequest> to_exec(ExecRequest message) {
-  if (message.command.empty() == message.argv.empty()) return bad("command", "Give exactly one of command and argv.");
-  CHECK_OK(check_seconds(message.timeout_seconds));
+session::ExecRequest to_exec(ExecRequest message) {
   session::ExecRequest value;
   value.command = std::move(message.command);
   value.argv = std::move(message.argv);
@@ -105,9 +80,7 @@ Result<session::ExecRequest> to_exec(ExecRequest message) {
   return value;
 }
 
-Result<session::ExecRequest> to_exec(CodeRequest message) {
-  if (message.language.empty()) return bad("language", "Say the language of the code, such as python.");
-  CHECK_OK(check_seconds(message.timeout_seconds));
+session::ExecRequest to_exec(CodeRequest message) {
   session::ExecRequest value;
   value.code = std::move(message.code);
   value.language = std::move(message.language);
@@ -115,9 +88,7 @@ Result<session::ExecRequest> to_exec(CodeRequest message) {
   return value;
 }
 
-Result<session::TerminalRequest> to_terminal(TerminalOpen message) {
-  if (message.columns > kMaxTerminalCells || message.rows > kMaxTerminalCells)
-    return bad("columns", cat("A terminal has at most ", kMaxTerminalCells, " columns and rows."));
+session::TerminalRequest to_terminal(TerminalOpen message) {
   session::TerminalRequest value;
   value.argv = std::move(message.argv);
   if (message.columns > 0) value.columns = message.columns;
@@ -129,7 +100,7 @@ Result<session::TerminalRequest> to_terminal(TerminalOpen message) {
 
 Result<std::uint64_t> to_output_bound(std::optional<std::uint64_t> asked) {
   auto bound = asked.value_or(kDefaultAnswerBytes);
-  if (bound > session::kMaxOutputBytes) return bad("max_output_bytes", cat("max_output_bytes is at most ", session::kMaxOutputBytes, "."));
+  if (bound > session::kMaxOutputBytes) return session::invalid("max_output_bytes", cat("must be from 0 to ", session::kMaxOutputBytes));
   return bound;
 }
 
@@ -138,14 +109,14 @@ Result<std::uint32_t> to_mode(std::string_view octal) {
   std::uint32_t mode = 0;
   for (char c : octal) {
     if (c < '0' || c > '7' || octal.size() < 3 || octal.size() > 4)
-      return bad("mode", "mode must be three or four octal digits, such as 644.");
+      return session::invalid("mode", "must be three or four octal digits, such as 644");
     mode = mode * 8 + static_cast<std::uint32_t>(c - '0');
   }
   return mode;
 }
 
 Result<bool> to_answer(std::string_view answer) {
-  if (answer != "allow" && answer != "deny") return bad("answer", "answer must be allow or deny.");
+  if (answer != "allow" && answer != "deny") return session::invalid("answer", "must be allow or deny");
   return answer == "allow";
 }
 
@@ -153,9 +124,11 @@ Session from(const session::Session& value) {
   const auto& sandbox = value.sandbox;
   Session out;
   out.session_id = sandbox.id.text();
-  out.state = session_state(sandbox.status.state);
-  out.reason = sandbox.status.reason;
-  out.message = sandbox.status.message;
+  out.state = sessions::state_name(sandbox.status.state);
+  if (sandbox.status.state != State::running) {
+    out.reason = sandbox.status.reason;
+    out.message = sandbox.status.message;
+  }
   out.runtime = value.runtime;
   out.image = sandbox.spec.image;
   out.ephemeral = value.ephemeral;

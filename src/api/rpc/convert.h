@@ -1,4 +1,4 @@
-// From messages to the values of the session service and back. Bounds are those of spec/sessions.yaml.
+// From messages to the values of the session service and back. The service itself checks what they mean.
 #pragma once
 #include "api/rpc/messages.h"
 #include "base/result.h"
@@ -11,9 +11,9 @@ inline constexpr std::uint64_t kDefaultAnswerBytes = 1u << 20;
 
 Result<SandboxId> to_session_id(std::string_view text);
 session::CreateRequest to_create(CreateSessionRequest message);
-Result<session::ExecRequest> to_exec(ExecRequest message);
-Result<session::ExecRequest> to_exec(CodeRequest message);
-Result<session::TerminalRequest> to_terminal(TerminalOpen message);
+session::ExecRequest to_exec(ExecRequest message);
+session::ExecRequest to_exec(CodeRequest message);
+session::TerminalRequest to_terminal(TerminalOpen message);
 Result<std::uint64_t> to_output_bound(std::optional<std::uint64_t> asked);
 Result<std::uint32_t> to_mode(std::string_view octal);  // "" = 644
 Result<bool> to_answer(std::string_view answer);

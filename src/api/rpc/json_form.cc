@@ -1,10 +1,10 @@
 #include "api/rpc/json_form.h"
 
-#include <array>
 #include <charconv>
 #include <cmath>
 
 #include "api/rpc/messages.h"
+#include "base/base64.h"
 #include "base/clock.h"
 #include "base/text.h"
 #include "model/json.h"
@@ -13,8 +13,6 @@ namespace osb::api::rpc {
 namespace {
 
 namespace json = boost::json;
-
-constexpr std::string_view kAlphabet = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
 
 Error wrong(std::string path, std::string_view expected) {
   return Error(Errc::malformed, cat(path, " must be ", expected, ".")).with_code("GENERAL::MALFORMED").at(path);
@@ -191,15 +189,6 @@ void append_list(const Field& field, const void* message, std::size_t count, std
   out += ']';
 }
 
-constexpr auto kDigits = [] {
-  std::array<std::int8_t, 256> digits{};
-  digits.fill(-1);
-  for (std::size_t i = 0; i < kAlphabet.size(); ++i) digits[static_cast<std::uint8_t>(kAlphabet[i])] = static_cast<std::int8_t>(i);
-  digits['-'] = 62;
-  digits['_'] = 63;
-  return digits;
-}();
-
 }  // namespace
 
 Result<> from_json(const Schema& schema, std::string_view text, void* message) {
@@ -225,41 +214,17 @@ void append_as_json(const Schema& schema, const void* message, std::string& out)
   out += '}';
 }
 
-std::string base64(std::string_view bytes, bool padded) {
-  std::string out;
-  out.reserve((bytes.size() + 2) / 3 * 4);
-  for (std::size_t i = 0; i < bytes.size(); i += 3) {
-    auto left = bytes.size() - i;
-    std::uint32_t group = 0;
-    for (std::size_t k = 0; k < 3; ++k) group = group << 8 | (k < left ? static_cast<std::uint8_t>(bytes[i + k]) : 0u);
-    for (std::size_t k = 0; k < 4; ++k) {
-      if (k <= left) {
-        out += kAlphabet[group >> (18 - 6 * k) & 63];
-      } else if (padded) {
-        out += '=';
-      }
-    }
-  }
-  return out;
+std::string base64_unpadded(std::string_view bytes) {
+  auto text = base64(bytes);
+  while (text.ends_with('=')) text.pop_back();
+  return text;
 }
 
 std::optional<std::string> from_base64(std::string_view text) {
-  for (int i = 0; i < 2 && text.ends_with('='); ++i) text.remove_suffix(1);
-  if (text.size() % 4 == 1) return std::nullopt;
-  std::string out;
-  out.reserve(text.size() / 4 * 3 + 3);
-  std::uint32_t bits = 0;
-  int have = 0;
-  for (char c : text) {
-    int digit = kDigits[static_cast<std::uint8_t>(c)];
-    if (digit < 0) return std::nullopt;
-    bits = bits << 6 | static_cast<std::uint32_t>(digit);
-    have += 6;
-    if (have < 8) continue;
-    have -= 8;
-    out += static_cast<char>(bits >> have & 0xFF);
-  }
-  return out;
+  std::string plain(text);
+  for (char& c : plain) c = c == '-' ? '+' : c == '_' ? '/' : c;
+  if (plain.find('=') == std::string::npos) plain.append((4 - plain.size() % 4) % 4, '=');
+  return decode_base64(plain);
 }
 
 }  // namespace osb::api::rpc

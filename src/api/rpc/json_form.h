@@ -13,7 +13,7 @@ namespace osb::api::rpc {
 Result<> from_json(const Schema& schema, std::string_view text, void* message);
 void append_as_json(const Schema& schema, const void* message, std::string& out);
 
-std::string base64(std::string_view bytes, bool padded = true);
+std::string base64_unpadded(std::string_view bytes);
 // Standard and URL alphabet, with or without padding; nullopt when it is neither.
 std::optional<std::string> from_base64(std::string_view text);
 

@@ -2,7 +2,7 @@
 #include "api/rpc/convert.h"
 #include "api/rpc/files.h"
 #include "api/rpc/terminal.h"
-#include "base/text.h"
+#include "session/plan.h"
 
 namespace osb::api::rpc {
 namespace {
@@ -10,7 +10,6 @@ namespace {
 using namespace std::chrono_literals;
 
 constexpr std::size_t kDefaultPage = 100;
-constexpr std::size_t kMaxPage = 1000;
 
 // ---- shapes ---------------------------------------------------------------------------------------------------------
 
@@ -41,10 +40,16 @@ Task<Result<>> streaming(Call& call) {
 
 // ---- sessions -------------------------------------------------------------------------------------------------------
 
+// A session whose asker left before it was told the id is nobody's, unless a key lets it ask again.
 Task<Result<Session>> create_session(Call& call, CreateSessionRequest request) {
   auto key = std::move(request.idempotency_key);
+  bool once = key.empty();
   auto value = to_create(std::move(request));
   CO_TRY(auto made, co_await call.service.create(std::move(value), std::move(key), call.caller));
+  if (call.left && once) {
+    [[maybe_unused]] auto gone = co_await call.service.destroy(made.sandbox.id, call.caller);
+    co_return Error(Errc::timeout, "Nobody waited for the session any more; it is gone again.").with_code("GENERAL::DEADLINE");
+  }
   co_return from(made);
 }
 
@@ -56,10 +61,6 @@ Task<Result<Session>> get_session(Call& call, GetSessionRequest request) {
 
 Task<Result<ListSessionsResponse>> list_sessions(Call& call, ListSessionsRequest request) {
   auto size = request.page_size == 0 ? kDefaultPage : request.page_size;
-  if (size > kMaxPage)
-    co_return Error(Errc::invalid_argument, cat("A page has at most ", kMaxPage, " sessions."))
-        .with_code("SESSION::INVALID_FIELD")
-        .at("page_size");
   CO_TRY(auto page, call.service.list(request.page == 0 ? 1 : request.page, size, call.caller));
   ListSessionsResponse answer;
   for (const auto& session : page.sessions) answer.sessions.push_back(from(session));
@@ -106,7 +107,7 @@ template <class Request>
 Task<Result<ExecResult>> exec(Call& call, Request request) {
   CO_TRY(auto id, to_session_id(request.session_id));
   CO_TRY(auto most, to_output_bound(request.max_output_bytes));
-  CO_TRY(auto command, to_exec(std::move(request)));
+  auto command = to_exec(std::move(request));
   session::Collector kept(most);
   CO_TRY([[maybe_unused]] auto ended, co_await call.service.exec(id, std::move(command), call.caller, kept));
   co_return result_of(kept);
@@ -115,7 +116,7 @@ Task<Result<ExecResult>> exec(Call& call, Request request) {
 template <class Request>
 Task<Result<>> exec_stream(Call& call, Request request) {
   CO_TRY(auto id, to_session_id(request.session_id));
-  CO_TRY(auto command, to_exec(std::move(request)));
+  auto command = to_exec(std::move(request));
   Forward sink(call);
   co_return co_await call.service.exec(id, std::move(command), call.caller, sink);
 }
@@ -135,13 +136,13 @@ Task<Result<InterruptExecResponse>> interrupt_exec(Call& call, InterruptExecRequ
 Result<ExecRequest> command_of(RunRequest& request) {
   auto command = std::move(request.exec).value_or(ExecRequest{});
   if (command.session_id.empty()) return command;
-  return Error(Errc::invalid_argument, "Run makes its own session.").with_code("SESSION::INVALID_FIELD").at("exec.session_id");
+  return session::invalid("exec.session_id", "must be empty: Run makes its own session");
 }
 
 Task<Result<ExecResult>> run(Call& call, RunRequest request) {
   CO_TRY(auto message, command_of(request));
   CO_TRY(auto most, to_output_bound(message.max_output_bytes));
-  CO_TRY(auto command, to_exec(std::move(message)));
+  auto command = to_exec(std::move(message));
   auto wanted = std::move(request.session).value_or(CreateSessionRequest{});
   auto key = std::move(wanted.idempotency_key);
   auto session = to_create(std::move(wanted));
@@ -152,7 +153,7 @@ Task<Result<ExecResult>> run(Call& call, RunRequest request) {
 
 Task<Result<>> run_stream(Call& call, RunRequest request) {
   CO_TRY(auto message, command_of(request));
-  CO_TRY(auto command, to_exec(std::move(message)));
+  auto command = to_exec(std::move(message));
   auto wanted = std::move(request.session).value_or(CreateSessionRequest{});
   auto key = std::move(wanted.idempotency_key);
   auto session = to_create(std::move(wanted));
@@ -182,10 +183,10 @@ constexpr std::chrono::seconds kFile{3600};
 constexpr std::chrono::seconds kShort{60};
 
 constexpr Method kMethods[] = {
-    {"CreateSession", false, false, 600s, unary<CreateSessionRequest, Session, create_session>},
+    {"CreateSession", false, false, 600s, unary<CreateSessionRequest, Session, create_session>, true},
     {"GetSession", false, false, kShort, unary<GetSessionRequest, Session, get_session>},
     {"ListSessions", false, false, kShort, unary<ListSessionsRequest, ListSessionsResponse, list_sessions>},
-    {"DeleteSession", false, false, kShort, unary<DeleteSessionRequest, DeleteSessionResponse, delete_session>},
+    {"DeleteSession", false, false, kShort, unary<DeleteSessionRequest, DeleteSessionResponse, delete_session>, true},
     {"Exec", false, false, kCommand, unary<ExecRequest, ExecResult, exec<ExecRequest>>},
     {"ExecStream", false, true, kCommand, streaming<ExecRequest, exec_stream<ExecRequest>>},
     {"RunCode", false, false, kCommand, unary<CodeRequest, ExecResult, exec<CodeRequest>>},
@@ -200,7 +201,7 @@ constexpr Method kMethods[] = {
     {"ListDirectory", false, false, kShort, unary<ListDirectoryRequest, ListDirectoryResponse, list_directory>},
     {"RemoveFile", false, false, kShort, unary<RemoveFileRequest, RemoveFileResponse, remove_file>},
     {"ListApprovals", false, false, kShort, unary<ListApprovalsRequest, ListApprovalsResponse, list_approvals>},
-    {"AnswerApproval", false, false, kShort, unary<AnswerApprovalRequest, Approval, answer_approval>},
+    {"AnswerApproval", false, false, kShort, unary<AnswerApprovalRequest, Approval, answer_approval>, true},
 };
 
 }  // namespace

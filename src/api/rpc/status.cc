@@ -1,8 +1,8 @@
 #include "api/rpc/status.h"
 
-#include "api/render.h"
 #include "api/rpc/json_form.h"
 #include "api/rpc/wire_form.h"
+#include "api/sessions/render.h"
 #include "base/text.h"
 #include "lifecycle/admission.h"
 
@@ -31,7 +31,9 @@ std::string_view connect_name(Code code) {
 
 std::vector<std::pair<std::string_view, std::string>> facts(const Status& status) {
   std::vector<std::pair<std::string_view, std::string>> out;
-  if (!status.field.empty()) out.emplace_back("field", status.field);
+  // A refused command names the rule where others name the field at fault.
+  bool by_rule = status.code == Code::permission_denied && status.reason.starts_with("COMMAND::");
+  if (!status.field.empty()) out.emplace_back(by_rule ? "rule" : "field", status.field);
   if (!status.advice.empty()) out.emplace_back("advice", status.advice);
   if (status.retry_after_seconds > 0) out.emplace_back("retry_after_seconds", cat(status.retry_after_seconds));
   return out;
@@ -102,8 +104,8 @@ Code code_of(Errc kind) {
 Status to_status(const Error& error) {
   Status status;
   status.code = error.code() == "GENERAL::CANCELLED" ? Code::cancelled : code_of(error.kind());
-  status.message = message_of(error, Reader::remote);
-  status.reason = api::code_of(error);
+  status.message = sessions::message_of(error);
+  status.reason = sessions::code_of(error);
   status.field = error.field();
   status.advice = error.hint();
   status.retry_after_seconds = lifecycle::retry_after_seconds(error.code());
@@ -115,7 +117,7 @@ std::vector<std::pair<std::string, std::string>> trailers(const Status& status) 
   out.emplace_back("grpc-status", cat(static_cast<int>(status.code)));
   if (status.code == Code::ok) return out;
   out.emplace_back("grpc-message", percent(status.message));
-  out.emplace_back("grpc-status-details-bin", base64(details(status), false));
+  out.emplace_back("grpc-status-details-bin", base64_unpadded(details(status)));
   out.emplace_back("opensandbox-error-code", percent(status.reason));
   if (!status.field.empty()) out.emplace_back("opensandbox-error-field", percent(status.field));
   return out;
@@ -129,7 +131,7 @@ std::string connect_error(const Status& status) {
     first = false;
   }
   return cat("{\"code\":\"", connect_name(status.code), "\",\"message\":", json_string(status.message), ",\"details\":[{\"type\":\"",
-             kInfoType, "\",\"value\":\"", base64(error_info(status), false), "\",\"debug\":", debug, "}}}]}");
+             kInfoType, "\",\"value\":\"", base64_unpadded(error_info(status)), "\",\"debug\":", debug, "}}}]}");
 }
 
 int connect_http_status(Code code) {

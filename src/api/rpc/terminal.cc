@@ -75,7 +75,7 @@ Task<Result<>> terminal(Call& call) {
   if (!message.open) co_return malformed("The first message must be open: it says which session.");
   auto session_id = message.open->session_id;
   CO_TRY(auto id, to_session_id(session_id));
-  CO_TRY(auto wanted, to_terminal(*std::move(message.open)));
+  auto wanted = to_terminal(*std::move(message.open));
   CO_TRY(auto opened, co_await call.service.open_terminal(id, std::move(wanted), call.caller));
   CO_TRY([[maybe_unused]] auto said, co_await say_opened(call, std::move(session_id), opened->id()));
   // From here on a cancelled call still waits for the side that reads input before it lets go of the terminal.

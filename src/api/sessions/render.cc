@@ -26,20 +26,6 @@ std::string decimal(double number) {
   return std::string(text);
 }
 
-std::string_view state_name(State state) {
-  switch (state) {
-    case State::pending: return "pending";
-    case State::running:
-    case State::pausing:
-    case State::resuming: return "running";
-    case State::paused: return "paused";
-    case State::stopping: return "ending";
-    case State::terminated: return "ended";
-    case State::failed: return "failed";
-  }
-  return "failed";
-}
-
 std::string resources_json(const SandboxSpec& spec) {
   ObjectText text;
   text.add("memory_mb", spec.limits.memory_bytes >> 20).raw("cpu_cores", decimal(spec.limits.cpu_millis / 1000.0));
@@ -138,12 +124,31 @@ int status_of(const Error& error) {
   return api::status_of(error.kind());
 }
 
-std::string error_json(const Error& error, std::string_view request_id) {
+std::string_view state_name(State state) {
+  switch (state) {
+    case State::pending: return "pending";
+    case State::running:
+    case State::pausing:
+    case State::resuming: return "running";
+    case State::paused: return "paused";
+    case State::stopping: return "ending";
+    case State::terminated: return "ended";
+    case State::failed: return "failed";
+  }
+  return "failed";
+}
+
+std::string_view code_of(const Error& error) { return error.code().empty() ? usual_code(error.kind()) : std::string_view(error.code()); }
+
+std::string_view message_of(const Error& error) {
   auto sentence = fixed_sentence(error);
   std::string_view message = sentence.empty() ? std::string_view(error.what()) : sentence;
+  return message.empty() ? std::string_view("The request failed.") : message;
+}
+
+std::string error_json(const Error& error, std::string_view request_id) {
   ObjectText text;
-  text.add("code", error.code().empty() ? usual_code(error.kind()) : std::string_view(error.code()));
-  text.add("message", message.empty() ? std::string_view("The request failed.") : message);
+  text.add("code", code_of(error)).add("message", message_of(error));
   // A refused command names the rule where others name the field at fault.
   bool by_rule = error.code().starts_with("COMMAND::") && error.kind() == Errc::permission_denied;
   text.add_unless_empty(by_rule ? "rule" : "field", error.field())

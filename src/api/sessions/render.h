@@ -11,6 +11,10 @@
 namespace osb::api::sessions {
 
 int status_of(const Error& error);
+// What a client reads of an error: its stable code, never empty, and the words that are for it. For every door of the service.
+std::string_view code_of(const Error& error);
+std::string_view message_of(const Error& error);
+std::string_view state_name(State state);
 std::string error_json(const Error& error, std::string_view request_id);
 http::Response render(const Error& error, std::string_view request_id);
 
