@@ -349,6 +349,26 @@ TEST_F(Relay, ClosingTheConnectionWithdrawsTheWork) {
   loop_.turn_until([&] { return service_->withdrawn == 1; });
 }
 
+TEST_F(Relay, ACreateThatNobodyWaitsForIsFinishedAndUndone) {
+  for (std::string_view key : {"", "mine"}) {
+    service_->go = false;
+    rpc::CreateSessionRequest slow;
+    slow.image = "slow";
+    slow.idempotency_key = key;
+    auto made_before = service_->created;
+    open("CreateSession");
+    write(pack(0, rpc::encode(Form::binary, slow)) + pack(kEndOfStream, ""));
+    loop_.turn_until([&] { return service_->last_create.image == "slow"; });
+    connection_->close();
+    loop_.run(sleep_for(20ms));
+    service_->last_create.image = "slow";
+    service_->go = true;
+    loop_.turn_until([&] { return service_->created == made_before + 1; });
+    loop_.run(sleep_for(20ms));
+    EXPECT_EQ(service_->sessions.size(), key.empty() ? 0u : 1u) << "a key lets the asker come back for it";
+  }
+}
+
 TEST_F(Relay, OnlyTheRelaysProtocolIsSpoken) {
   auto call = request("Exec", "application/grpc", "");
   call.headers.add("Connection", "Upgrade");

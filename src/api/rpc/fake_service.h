@@ -48,7 +48,9 @@ class FakeService final : public session::Service {
     last_key = std::move(key);
     if (last_create.image == "full")
       co_return Error(Errc::exhausted, "There are too many sessions.").with_code("SESSION::LIMIT_REACHED").with_hint("End one.");
+    while (last_create.image == "slow" && !go) co_await sleep_for(std::chrono::milliseconds(1));
     auto made = session_of(caller);
+    ++created;
     sessions.emplace(made.sandbox.id.text(), made);
     co_return made;
   }
@@ -139,6 +141,8 @@ class FakeService final : public session::Service {
   std::string last_key;
   std::map<std::string, session::Session> sessions;
   std::map<std::string, std::string> files;
+  bool go = false;  // creates of the image "slow" wait for it
+  int created = 0;
   int waiting = 0;    // commands that wait right now
   int withdrawn = 0;  // those that were cancelled
 

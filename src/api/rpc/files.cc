@@ -10,17 +10,21 @@ namespace {
 
 Error malformed(std::string what) { return Error(Errc::malformed, std::move(what)).with_code("GENERAL::MALFORMED"); }
 
-// The messages behind the first one, as one body: what the session service writes files from.
+// The messages behind the first one, as one body: what the session service writes files from. A body that is longer than the
+// session's disk ends there: nobody is to read on for the sake of an answer that is known.
 class Pieces final : public http::BodyReader {
  public:
-  explicit Pieces(Call& call) : call_(call) {}
+  Pieces(Call& call, std::uint64_t most) : call_(call), left_(most) {}
+  const std::optional<Error>& failure() const { return failure_; }
   std::optional<std::uint64_t> content_length() const override { return std::nullopt; }
   bool done() const override { return done_; }
 
   Task<Result<std::size_t>> read_some(std::span<char> into) override {
     while (at_ == piece_.size() && !done_) {
       auto more = co_await refill();
-      if (!more) co_return std::move(more).error();
+      if (more) continue;
+      failure_ = more.error();
+      co_return std::move(more).error();
     }
     auto count = std::min(into.size(), piece_.size() - at_);
     std::memcpy(into.data(), piece_.data() + at_, count);
@@ -38,10 +42,14 @@ class Pieces final : public http::BodyReader {
     CO_TRY(auto message, decode<WriteFileRequest>(call_.form, *bytes));
     if (message.open) co_return malformed("Only the first message names the file.");
     piece_ = std::move(message.data).value_or(std::string());
+    if (piece_.size() > left_) co_return Error(Errc::too_large, "The file is larger than the session's disk.").with_code("FILE::NO_SPACE");
+    left_ -= piece_.size();
     co_return Ok{};
   }
 
   Call& call_;
+  std::uint64_t left_;
+  std::optional<Error> failure_;
   std::string piece_;
   std::size_t at_ = 0;
   bool done_ = false;
@@ -56,10 +64,12 @@ Task<Result<>> write_file(Call& call) {
   if (!message.open) co_return malformed("The first message must be open: it names the file.");
   CO_TRY(auto id, to_session_id(message.open->session_id));
   CO_TRY(auto mode, to_mode(message.open->mode));
-  Pieces content(call);
+  CO_TRY(auto session, co_await call.service.get(id, call.caller));
+  Pieces content(call, session.sandbox.spec.limits.disk_bytes);
   auto path = std::move(message.open->path);
-  CO_TRY(auto written, co_await call.service.write_file(id, std::move(path), mode, content, call.caller));
-  auto bytes = encode(call.form, from(std::move(written)));
+  auto written = co_await call.service.write_file(id, std::move(path), mode, content, call.caller);
+  if (!written) co_return content.failure() ? *content.failure() : std::move(written).error();
+  auto bytes = encode(call.form, from(*std::move(written)));
   co_return co_await call.out.send(std::move(bytes));
 }
 
