@@ -51,8 +51,10 @@ Task<Result<http::ClientConnection::Head>> Proxy::start_exchange(const SandboxId
 
 Task<Result<std::unique_ptr<Exchange>>> Proxy::ask_execd(SandboxId id, http::ClientRequest request, Caller caller, Asking asking) {
   auto exchange = std::make_unique<Exchange>(*this, id);
-  CO_TRY(exchange->record_, co_await admit_command(id, request.method, request.target, request.body, caller, std::move(asking)));
   auto path = std::string_view(request.target).substr(0, request.target.find('?'));
+  if (auto kind = commands_.find(request.method, path)) {
+    CO_TRY(exchange->record_, co_await admit_command(id, *kind, request.target, request.body, caller, std::move(asking)));
+  }
   if (request.body_source && UploadRecord::is_upload(request.method, path)) {
     exchange->upload_.emplace(audit_, std::move(caller), id, *request.body_source, request.headers.get("Content-Type"));
     if (auto begun = exchange->upload_->start(); !begun)

@@ -149,15 +149,19 @@ Task<Result<>> Proxy::visit_execd(Visit& visit) {
     if (metrics == MetricsRoute::watch) co_return co_await watch_metrics(lifecycle_, visit.sandbox.id, visit.responder);
   }
   auto outgoing = visit.outgoing();
+  auto kind = commands_.find(outgoing.method, path_of(outgoing.target));
   if (has_body(visit.request)) {
-    if (commands_.find(outgoing.method, path_of(outgoing.target))) {
+    if (kind) {
       CO_TRY(outgoing.body, co_await visit.request.body->read_all(kCommandBodyBytes));
     } else {
       outgoing.body_source = visit.request.body;
     }
   }
-  CO_TRY(auto record, co_await admit_command(visit.sandbox.id, outgoing.method, outgoing.target, outgoing.body, visit.caller,
-                                             {.client = &visit.responder}));
+  std::optional<CommandRecord> record;
+  if (kind) {
+    CO_TRY(record,
+           co_await admit_command(visit.sandbox.id, *kind, outgoing.target, outgoing.body, visit.caller, {.client = &visit.responder}));
+  }
   std::optional<UploadRecord> upload;
   if (outgoing.body_source && UploadRecord::is_upload(visit.request.method, path_of(visit.target))) {
     upload.emplace(audit_, visit.caller, visit.sandbox.id, *visit.request.body, visit.request.headers.get("Content-Type"));
@@ -173,22 +177,19 @@ Task<Result<>> Proxy::visit_execd(Visit& visit) {
   co_return co_await answer(visit.responder, no_answer(visit.port));
 }
 
-Task<Result<std::optional<CommandRecord>>> Proxy::admit_command(SandboxId id, std::string_view method, std::string_view target,
+Task<Result<std::optional<CommandRecord>>> Proxy::admit_command(SandboxId id, CommandRoutes::Kind kind, std::string_view target,
                                                                 std::string_view body, Caller caller, Asking asking) {
-  auto kind = commands_.find(method, path_of(target));
-  if (!kind) co_return std::optional<CommandRecord>();
-  if (kind->judged != CommandRoutes::Judged::nothing) {
-    auto passed = co_await pass_gate(id, kind->judged, body, caller, std::move(asking));
+  if (kind.judged != CommandRoutes::Judged::nothing && gate_.judges(id)) {
+    auto passed = co_await pass_gate(id, kind.judged, body, caller, std::move(asking));
     if (!passed) co_return std::move(passed).error();
   }
-  if (kind->action.empty()) co_return std::optional<CommandRecord>();
-  auto started = CommandRecord::start(audit_, std::move(caller), id, *kind, target, body);
+  if (kind.action.empty()) co_return std::optional<CommandRecord>();
+  auto started = CommandRecord::start(audit_, std::move(caller), id, kind, target, body);
   if (!started) co_return std::move(started).error().in("record command").with_code("GENERAL::AUDIT_UNAVAILABLE");
   co_return std::optional(*std::move(started));
 }
 
 Task<Result<>> Proxy::pass_gate(SandboxId id, CommandRoutes::Judged judged, std::string_view body, Caller caller, Asking asking) {
-  if (!gate_.judges(id)) co_return Ok{};
   auto command = command_of(judged, body);
   if (judged == CommandRoutes::Judged::code && command.language.empty()) command.language = co_await context_language(id, context_of(body));
   // Whoever made the terminal was asked then; only a refusal since is new.

@@ -48,8 +48,8 @@ class Proxy {
  private:
   friend class Exchange;
   struct Visit;  // one request on its way
-  // The one place every command passes before it reaches a sandbox, whichever door it came through. nullopt: not a command.
-  Task<Result<std::optional<CommandRecord>>> admit_command(SandboxId id, std::string_view method, std::string_view target,
+  // The one place every command passes before it reaches a sandbox, whichever door it came through. nullopt: judged, not recorded.
+  Task<Result<std::optional<CommandRecord>>> admit_command(SandboxId id, CommandRoutes::Kind kind, std::string_view target,
                                                            std::string_view body, Caller caller, Asking asking = {});
   std::optional<http::Response> check_tokens(const Visit& visit) const;
   Task<Result<>> answer_egress(Visit& visit);

@@ -93,7 +93,8 @@ class ProxyFixture : public testing::Test {
   }
 
   Task<void> play(http::Request& request, http::Responder& responder) {
-    seen_ = {request.method, request.target, request.path, request.query, request.headers, request.peer, request.peer_uid, request.request_id, nullptr};
+    seen_ = {request.method, request.target,   request.path,       request.query, request.headers,
+             request.peer,   request.peer_uid, request.request_id, nullptr};
     ++requests_;
     if (backend_) co_return co_await backend_(request, responder);
     auto body = co_await request.body->read_all(1 << 20);
