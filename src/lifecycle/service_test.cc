@@ -59,14 +59,16 @@ TEST_F(ServiceTest, ListFiltersByStateAndMetadata) {
   auto second = make();
   ASSERT_TRUE(run(service_->pause(second.id, kAlice)));
   ASSERT_TRUE(service_->patch_metadata(first.id, {{"team", "t1"}, {"env", "prod"}}, kAlice));
-  auto count = [&](Filter filter) { return service_->list(filter, 1, 20, kAlice).total; };
-  EXPECT_EQ(count({{State::paused}, {}}), 1u);
-  EXPECT_EQ(count({{State::paused, State::running}, {}}), 2u);
-  EXPECT_EQ(count({{State::failed}, {}}), 0u);
-  EXPECT_EQ(count({{}, {{"tag", "demo"}}}), 2u);
-  EXPECT_EQ(count({{}, {{"team", "t1"}, {"env", "prod"}}}), 1u);
-  EXPECT_EQ(count({{}, {{"team", "t1"}, {"env", "dev"}}}), 0u);
-  EXPECT_EQ(count({{State::paused}, {{"team", "t1"}}}), 0u);
+  auto count = [&](std::vector<State> states, StringMap metadata) {
+    return service_->list({std::move(states), std::move(metadata), ""}, 1, 20, kAlice).total;
+  };
+  EXPECT_EQ(count({State::paused}, {}), 1u);
+  EXPECT_EQ(count({State::paused, State::running}, {}), 2u);
+  EXPECT_EQ(count({State::failed}, {}), 0u);
+  EXPECT_EQ(count({}, {{"tag", "demo"}}), 2u);
+  EXPECT_EQ(count({}, {{"team", "t1"}, {"env", "prod"}}), 1u);
+  EXPECT_EQ(count({}, {{"team", "t1"}, {"env", "dev"}}), 0u);
+  EXPECT_EQ(count({State::paused}, {{"team", "t1"}}), 0u);
 }
 
 // ---- delete ----------------------------------------------------------------------------------------------------------
