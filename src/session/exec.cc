@@ -99,6 +99,7 @@ struct LiveService::Delivery {
   std::uint64_t after = 0;  // a reader that comes back has everything up to this number
   bool ended = false;
   std::string exec_id;
+  std::int64_t begun_nanos = boot_now_nanos();
   std::shared_ptr<CodeWatch> watch;
 };
 
@@ -196,6 +197,8 @@ Task<Result<>> LiveService::deliver(std::unique_ptr<Delivery> delivery, EventSin
     if (started && delivery->watch) delivery->watch->context = delivery->reader.context();
     if (auto* exit = std::get_if<Exit>(&event->what)) {
       delivery->ended = true;
+      // execd does not time code that raises.
+      if (exit->error && delivery->after == 0) exit->duration_ms = static_cast<double>(boot_now_nanos() - delivery->begun_nanos) / 1e6;
       if (interrupted_.erase(delivery->exec_id) > 0 && exit->exit_code != 0) exit->cause = Cause::interrupted;
       if (delivery->watch && delivery->watch->timed_out) {
         exit->cause = Cause::timed_out;

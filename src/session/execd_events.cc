@@ -76,7 +76,10 @@ Exit failure_of(const json::object& event) {
   exit.exit_code = code ? std::clamp(*code, -1, 255) : cause == "not_found" ? 127 : 126;
   if (!code) exit.advice = exit.advice.empty() ? error.value : cat(error.value, ". ", exit.advice);
   if (cause == "signalled") exit.cause = Cause::signalled;
-  if (cause == "out_of_memory") exit.cause = Cause::out_of_memory;
+  if (cause == "out_of_memory") {
+    exit.cause = Cause::out_of_memory;
+    exit.advice = "The session reached its memory limit: use less memory or ask for a larger resources.memory_mb.";
+  }
   if (flag_of(event, "interrupted")) exit.cause = Cause::interrupted;
   if (cause != "timed_out") return exit;
   exit.cause = Cause::timed_out;

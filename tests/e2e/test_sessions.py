@@ -112,6 +112,13 @@ def test_commands_answer_with_their_words_and_their_end(api, session):
     assert "sleep" not in api.exec(session, "ps -e -o comm= || true")["stdout"]
 
 
+def test_a_command_that_needs_too_much_memory_is_told_so(api):
+    session = api.create(resources={"memory_mb": 32})
+    end = api.exec(session, "x=$(head -c 200000000 /dev/zero | tr '\\0' x); echo ${#x}")
+    assert end["cause"] == "out_of_memory" and end["exit_code"] == 137 and "memory_mb" in end["advice"]
+    assert api.exec(session, "echo after")["stdout"] == "after\n"
+
+
 def test_output_is_kept_byte_for_byte_and_bounded(api, session):
     events = api.stream(session, r"printf 'a\377\000b'; head -c 200000 /dev/zero")
     said = b"".join(base64.b64decode(data["data_base64"]) if "data_base64" in data else data["data"].encode()
@@ -192,6 +199,9 @@ def test_code_keeps_its_variables(api, session):
     assert run("exit 3")["exit_code"] == 3
     late = run("sleep 60", timeout_seconds=0.3)
     assert late["timed_out"] is True and late["exit_code"] == 124
+    raised = run("print('before')\n1/0", "python")
+    assert raised["exit_code"] == 1 and raised["error"]["name"] == "ZeroDivisionError" and raised["stdout"] == "before\n" and raised["duration_ms"] > 0
+    assert run("6 * 7", "python")["results"] == [{"data": {"text/plain": "42"}}]
     unknown = api.request("POST", f"/sessions/{session}/code", {"code": "1", "language": "cobol"})
     assert unknown.status == 422 and unknown.code == "CODE::LANGUAGE_MISSING"
 
