@@ -57,11 +57,12 @@ def test_it_works_in_an_empty_environment(sessions, wheel, tmp_path):
 
 def test_a_users_types_are_checked_strictly(tmp_path):
     """The overloads say what a stream gives; a wrong use is found."""
-    def mypy(text):
-        (tmp_path / "user.py").write_text(text)
-        words = [sys.executable, "-m", "mypy", "--strict", "--cache-dir", str(SDK.parent.parent / "build" / "mypy"), "user.py"]
+    def mypy(name, text):
+        (tmp_path / name).write_text(text)
+        words = [sys.executable, "-m", "mypy", "--strict", "--cache-dir", str(SDK.parent.parent / "build" / "mypy"), name]
         return subprocess.run(words, cwd=tmp_path, env={**os.environ, "MYPYPATH": str(SDK / "src")}, capture_output=True, text=True, timeout=100)
 
-    assert mypy(TYPED).returncode == 0, mypy(TYPED).stdout
-    wrong = mypy(TYPED.replace("result: ExecResult = sandbox.run(\"x\")", "result: ExecStream = sandbox.run(\"x\")"))
+    right = mypy("right.py", TYPED)
+    assert right.returncode == 0, right.stdout
+    wrong = mypy("wrong.py", TYPED.replace("result: ExecResult = sandbox.run(\"x\")", "result: ExecStream = sandbox.run(\"x\")"))
     assert wrong.returncode == 1 and "Incompatible types in assignment" in wrong.stdout
