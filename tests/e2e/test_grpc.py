@@ -19,6 +19,7 @@ import harness
 from grpc_setup import SERVICE, GrpcDaemon
 from harness import wait_until
 
+SANITIZED = harness.BUILD.name == "asan"  # whose memory is not the program's
 NOBODY = "00000000000000000000000000"
 
 
@@ -362,7 +363,7 @@ def test_a_slow_reader_holds_the_writer_not_the_memory(client, door):
         assert next(call).WhichOneof("event") == "started"
         time.sleep(1)  # nobody reads meanwhile; what is measured is what has gathered
         after = {"serve": measure(door.process.pid)["rss"], "door": measure(door.door())["rss"]}
-        assert all(after[name] - before[name] < 24 * 1024 for name in before), (before, after)
+        assert SANITIZED or all(after[name] - before[name] < 24 * 1024 for name in before), (before, after)
         call.cancel()
 
 
@@ -450,7 +451,7 @@ def test_ten_thousand_calls_leave_no_growth(client, door, rounds):
     for name in pids:
         assert after[name]["fds"] <= before[name]["fds"] + 2, (before, after)
         assert after[name]["threads"] <= before[name]["threads"] + 4, (before, after)
-        assert after[name]["rss"] <= before[name]["rss"] + 2048, (before, after)
+        assert SANITIZED or after[name]["rss"] <= before[name]["rss"] + 2048, (before, after)
     assert len(door.list()) == sandboxes
     # The measure sees what it is to see: calls that are held.
     with client.session() as session:
@@ -501,7 +502,7 @@ def test_the_program_has_no_privilege_left(client, door):
     status = dict(line.split(":", 1) for line in open(f"/proc/{door.door()}/status"))
     assert int(status["CapEff"], 16) == 0 and status["NoNewPrivs"].strip() == "1"
     limits = open(f"/proc/{door.door()}/limits").read()
-    assert f"Max address space         {3 << 30}" in limits or "asan" in str(harness.BUILD)
+    assert f"Max address space         {3 << 30}" in limits or SANITIZED
     serve = dict(line.split(":", 1) for line in open(f"/proc/{door.process.pid}/status"))
     assert int(serve["CapEff"], 16) != 0, "the control: where it comes from there is something to lose"
 
