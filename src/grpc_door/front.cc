@@ -46,7 +46,8 @@ Task<void> pass_back(http::Socket& from, http::Socket& to) {
   for (;;) {
     auto got = co_await from.read_some(std::span(block.get(), kBlock));
     if (!got || *got == 0) break;
-    auto sent = co_await to.write_all({block.get(), *got});
+    std::string_view bytes(block.get(), *got);
+    auto sent = co_await to.write_all(bytes);
     if (!sent) break;
   }
   to.close();

@@ -185,12 +185,15 @@ class FakeService final : public session::Service {
   Task<Result<>> play(std::string session_id, session::ExecRequest request, session::EventSink& sink) {
     auto word = request.argv.empty() ? request.command + request.code : request.argv.front();
     if (word == "break") co_return Error(Errc::internal, "the secret path /var/lib/secret is gone");
-    auto taken = co_await emit(sink, 1, session::Started{session_id, "e1"});
+    session::Started started{session_id, "e1"};
+    auto taken = co_await emit(sink, 1, std::move(started));
     if (taken && word == "sleep") co_return co_await wait_for_ever();
-    for (int i = 0; taken && word == "many" && i < 200; ++i)
-      taken = co_await emit(sink, 2, session::Output{false, std::string(16384, 'x')});
-    if (taken) taken = co_await emit(sink, 3, session::Output{false, word + "\n"});
-    if (taken && request.input) taken = co_await emit(sink, 4, session::Output{true, *request.input});
+    session::Output block{false, std::string(16384, 'x')};
+    for (int i = 0; taken && word == "many" && i < 200; ++i) taken = co_await emit(sink, 2, block);
+    session::Output echo{false, word + "\n"};
+    if (taken) taken = co_await emit(sink, 3, std::move(echo));
+    session::Output input{true, request.input.value_or("")};
+    if (taken && request.input) taken = co_await emit(sink, 4, std::move(input));
     session::Exit end;
     end.exit_code = word == "seven" ? 7 : 0;
     end.duration_ms = 1.5;
