@@ -134,11 +134,35 @@ TEST_F(Daemon, AnAddressInUseIsAnErrorAndLeavesNothingRunning) {
   loop_.run(first->stop());
 }
 
+TEST_F(Daemon, TellsWhereTheSessionApiIsForAsLongAsItIsThere) {
+  auto daemon = app();
+  ASSERT_TRUE(loop_.run(daemon->start()));
+  auto file = config_.instance_dir() + "/sessions.address";
+  std::ifstream in(file);
+  std::string url;
+  std::getline(in, url);
+  EXPECT_EQ(url, cat("http://", daemon->sessions_address(), "/api/v1"));
+  auto port = *parse_int<std::uint16_t>(std::string_view(daemon->sessions_address()).substr(10));
+  EXPECT_EQ(get(http::Target::tcp("127.0.0.1", port), "/api/v1/sessions").status, 200) << "a program of the daemon's own user";
+  loop_.run(daemon->stop());
+  EXPECT_FALSE(fs::exists(file));
+}
+
+TEST_F(Daemon, SwitchedOffThereIsNoSessionApi) {
+  config_.sessions.enabled = false;
+  auto daemon = app();
+  ASSERT_TRUE(loop_.run(daemon->start()));
+  EXPECT_EQ(daemon->sessions_address(), "");
+  EXPECT_FALSE(fs::exists(config_.instance_dir() + "/sessions.address"));
+  loop_.run(daemon->stop());
+}
+
 TEST_F(Daemon, APrivateInstanceTakesItsSandboxesAndDirectoriesWithIt) {
   auto daemon = app(true);
   auto started = loop_.run(daemon->start());
   ASSERT_TRUE(started) << started.error().what();
   EXPECT_EQ(daemon->address(), "");
+  EXPECT_EQ(daemon->sessions_address(), "");
   EXPECT_FALSE(fs::exists(config_.storage.state_dir + "/api-key")) << "nobody needs one";
   SandboxSpec spec;
   spec.image = "host";
