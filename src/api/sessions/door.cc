@@ -1,6 +1,7 @@
 #include "api/sessions/door.h"
 
 #include "api/connect/relay_door.h"
+#include "api/sessions/handlers.h"
 #include "api/sessions/parse.h"
 #include "api/sessions/render.h"
 #include "api/sessions/routes.h"
@@ -54,7 +55,7 @@ Task<void> send(http::Responder& responder, http::Response response, http::Heade
 }
 
 void note(const Error& error, const http::Request& request) {
-  bool told = status_of(error) < 500 || lifecycle::retry_after_seconds(error.code()) > 0;
+  bool told = error.code() == kClientGone || status_of(error) < 500 || lifecycle::retry_after_seconds(error.code()) > 0;
   if (!told) log::error("request failed", {{"request_id", request.request_id}, {"code", error.code()}, {"error", error.what()}});
 }
 

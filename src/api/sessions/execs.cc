@@ -35,7 +35,7 @@ Task<Result<>> run_while_there(Context& context, http::Responder& responder, Run
   auto work = context.service.run(std::move(body.session), std::move(body.exec.request), std::move(key), std::move(caller), sink);
   auto first = co_await (std::move(work) || responder.closed());
   if (first.index() == 0) co_return std::get<0>(std::move(first));
-  co_return Error(Errc::unavailable, "the client has gone");
+  co_return Error(Errc::unavailable, "the client has gone").with_code(kClientGone);
 }
 
 }  // namespace

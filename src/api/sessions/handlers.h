@@ -4,6 +4,9 @@
 
 namespace osb::api::sessions {
 
+// Of an answer that nobody waits for; it is nobody's failure.
+inline constexpr std::string_view kClientGone = "SESSION::CLIENT_GONE";
+
 // sessions.cc
 Reply create_session(Context& context, Call call);
 Reply list_sessions(Context& context, Call call);
