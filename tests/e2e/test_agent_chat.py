@@ -295,10 +295,14 @@ def test_one_command_starts_everything_and_leaves_nothing(built, open_page, tmp_
     starter.write_text(f'#!/bin/sh\nexec {PROGRAM} "$@" --config {own.config}\n')
     starter.chmod(0o755)
     try:
-        with Chat(program=starter, OPENSANDBOX_URL=f"http://127.0.0.1:{port}") as chat:
+        with Chat(program=starter, OPENSANDBOX_URL=f"http://127.0.0.1:{port}", OPENSANDBOX_API_KEY_FILE=str(own.state / "api-key")) as chat:
             page = open_page(url=chat.url)
             say(page, "Look around.")
             expect(command(page, "whoami").get_by_text("exit 0")).to_be_visible()
+            say(page, "Make a build folder, then delete it.")  # with the key it found: whoever runs a command may not answer for it
+            page.get_by_role("button", name="Allow").click()
+            expect(page.get_by_text("The folder is gone.")).to_be_visible()
+            idle(page)
             status, errors = chat.stop()
             assert status == 0, errors
             expect(page.get_by_text("The server was stopped.")).to_be_visible()

@@ -8,6 +8,8 @@ export interface Config {
   /** The session API of the daemon, and its key where one is needed. Both stay in this process. */
   daemonUrl: string;
   daemonKey?: string;
+  /** Where the key of this machine's daemon may lie, when none is given. */
+  daemonKeyFiles: string[];
   model: { url?: string; key?: string; name: string; connectSeconds: number };
   image?: string;
   limits: Limits;
@@ -60,6 +62,7 @@ export function readConfig(env: Environment, policyFile: string): Config {
     port: number(env, "CHAT_PORT", 3000, 0, 65535),
     daemonUrl: url(env, "OPENSANDBOX_URL") ?? "http://127.0.0.1:9111",
     daemonKey: env.OPENSANDBOX_API_KEY || undefined,
+    daemonKeyFiles: env.OPENSANDBOX_API_KEY_FILE ? [env.OPENSANDBOX_API_KEY_FILE] : ["/var/lib/opensandbox/api-key", `${env.XDG_STATE_HOME || `${env.HOME}/.local/state`}/opensandbox/api-key`],
     model: {
       url: modelUrl,
       key: env.LLM_API_KEY || undefined,

@@ -1,4 +1,5 @@
 // Sandboxes of a real daemon, through the TypeScript SDK.
+import { readFile } from "node:fs/promises";
 import { NotReachable, SandboxClient, SandboxError, type CommandRule, type ExecStream, type Sandbox as SdkSandbox, type SandboxEvent } from "opensandbox-client";
 import type { Rule, SandboxView } from "../shared/events.ts";
 import type { Config } from "./config.ts";
@@ -9,12 +10,30 @@ const kMostOutputBytes = 1 << 20; // of a command; more than the page and the mo
 const kInterruptMs = 5000;
 
 export class DaemonSandboxes implements Sandboxes {
-  private readonly client: SandboxClient;
+  private client: SandboxClient;
   private readonly config: Config;
 
   constructor(config: Config) {
     this.config = config;
-    this.client = new SandboxClient({ baseUrl: config.daemonUrl, apiKey: config.daemonKey, timeoutMs: 15_000, maxRetries: 1 });
+    this.client = this.clientWith(config.daemonKey);
+  }
+
+  private clientWith(apiKey: string | undefined): SandboxClient {
+    return new SandboxClient({ baseUrl: this.config.daemonUrl, apiKey, timeoutMs: 15_000, maxRetries: 1 });
+  }
+
+  /**
+   * Programs of root and of the daemon's user need no key to run commands, but one to answer questions about them: that takes a person. The
+   * chat speaks for one, so it uses the key of this machine's daemon where it may read it and the daemon takes it.
+   */
+  async findKey(): Promise<void> {
+    if (this.config.daemonKey || !/^http:\/\/(127\.0\.0\.1|localhost|\[::1\])(:|\/|$)/.test(this.config.daemonUrl)) return;
+    for (const file of this.config.daemonKeyFiles) {
+      const key = await readFile(file, "utf8").then((text) => text.trim(), () => "");
+      if (!key) continue;
+      const client = this.clientWith(key);
+      if (await client.listApprovals().then(() => true, () => false)) return void (this.client = client);
+    }
   }
 
   healthy(): Promise<boolean> {

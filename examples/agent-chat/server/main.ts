@@ -27,6 +27,7 @@ async function main(): Promise<void> {
   const config = readConfig(process.env, join(home, "policy.json"));
   const sandboxes = new DaemonSandboxes(config);
   const daemon = await ensureDaemon(() => sandboxes.healthy(), process.env.OPENSANDBOX_PROGRAM, say);
+  await sandboxes.findKey();
   const { model, close } = await modelOf(config);
   const chats = new Chats(config, model, sandboxes);
   const server = createServer(makeApp(config, chats, join(home, "dist/page")));

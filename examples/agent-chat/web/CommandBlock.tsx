@@ -6,7 +6,7 @@ import { bytes, duration, plain, visible } from "./text.ts";
 const kMet: Record<string, string> = { pids: "process limit met", disk: "disk full" };
 
 /** A command and its output, as a terminal would show them, with how it ended. */
-export function CommandBlock({ item, onAnswer }: { item: CommandItem; onAnswer: (question: string, allow: boolean) => void }) {
+export function CommandBlock({ item, onAnswer }: { item: CommandItem; onAnswer: (question: string, allow: boolean) => Promise<boolean> }) {
   return (
     <section className="command" data-state={item.state} aria-label={item.tool === "write_file" ? `File ${item.command}` : `Command ${item.command}`}>
       <div className="line">

@@ -6,7 +6,7 @@ import type { Item } from "./state.ts";
 interface Props {
   items: Item[];
   busy: boolean;
-  onAnswer: (question: string, allow: boolean) => void;
+  onAnswer: (question: string, allow: boolean) => Promise<boolean>;
   children: ReactNode;
 }
 

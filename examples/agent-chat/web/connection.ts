@@ -8,7 +8,8 @@ export interface Chat {
   send(text: string): Promise<boolean>;
   stop(): void;
   renew(): void;
-  answer(question: string, allow: boolean): void;
+  /** Whether the answer was taken. */
+  answer(question: string, allow: boolean): Promise<boolean>;
 }
 
 const kNoServer: Problem = { where: "chat", message: "The chat server does not answer", advice: "Start it again: ./dev example agent-chat" };
@@ -77,6 +78,6 @@ export function useChat(): Chat {
     send: (text) => call("messages", { text }),
     stop: () => void call("stop"),
     renew: () => void call("sandbox"),
-    answer: (question, allow) => void call(`questions/${encodeURIComponent(question)}`, { answer: allow ? "allow" : "deny" }),
+    answer: (question, allow) => call(`questions/${encodeURIComponent(question)}`, { answer: allow ? "allow" : "deny" }),
   };
 }
