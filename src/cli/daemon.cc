@@ -43,7 +43,7 @@ Result<std::optional<pid_t>> running_pid(const daemon::Config& config) {
   TRY(auto text, sys::read_file(path, 64));
   auto pid = parse_int<pid_t>(split(text, '\n')[0]);
   if (!pid || *pid <= 1) return Error(Errc::internal, cat(path, " is locked but names no process"));
-  return std::optional<pid_t>(*pid);
+  return pid;
 }
 
 std::string socket_of(const daemon::Config& config) { return cat(config.instance_dir(), "/api.sock"); }

@@ -35,6 +35,7 @@ CommandGate::CommandGate(asio::io_context& io, lifecycle::Service& lifecycle, au
 
 void CommandGate::set_settings(GateSettings settings) {
   settings_ = std::move(settings);
+  server_judges_ = settings_.policy.judges();
   approvals_.set_self_approval(settings_.self_approval);
 }
 
@@ -43,7 +44,11 @@ void CommandGate::forget(const SandboxId& id) {
   approvals_.withdraw_of(id.text());
 }
 
-bool CommandGate::judges(const SandboxId& id) const { return settings_.policy.judges() || lifecycle_.has_extension(id, kPolicyExtension); }
+bool CommandGate::judges(const SandboxId& id) const { return server_judges_ || lifecycle_.has_extension(id, kPolicyExtension); }
+
+bool CommandGate::judges(const SandboxSpec& spec) const {
+  return !only_keeps_alive(spec.entrypoint) && (server_judges_ || spec.extensions.contains(kPolicyExtension));
+}
 
 std::shared_ptr<const CommandPolicy> CommandGate::policy_of(const std::string& id, const SandboxSpec& spec) {
   auto text = spec.extensions.find(kPolicyExtension);
@@ -78,9 +83,8 @@ Task<Result<CommandVerdict>> CommandGate::pass(Caller caller, SandboxId id, Comm
 }
 
 Task<Result<CommandVerdict>> CommandGate::pass_create(Caller caller, SandboxSpec spec, Asking asking) {
-  if (only_keeps_alive(spec.entrypoint)) co_return CommandVerdict{};
+  if (!judges(spec)) co_return CommandVerdict{};
   auto own = policy_of({}, spec);
-  if (!own && !settings_.policy.judges()) co_return CommandVerdict{};
   auto command = Command::of_argv(spec.entrypoint);
   for (const auto& [name, value] : spec.env) command.variables.push_back(name);
   auto verdict = strictest(own.get(), command);

@@ -1,7 +1,7 @@
 // The gate every command passes before it goes to a sandbox: the server's policy and the sandbox's own, the stricter of the two.
 //
 // allow: goes on at once. deny: COMMAND::DENIED with the rule. ask: held until a person answers (approvals.h), and COMMAND::NOT_APPROVED
-// when nobody allows it in time. Refusals are on record. Where no policy judges anything the gate costs a look at a flag.
+// when nobody allows it in time. Refusals are on record. Where no policy judges anything the gate costs one look.
 #pragma once
 #include <functional>
 #include <map>
@@ -46,7 +46,9 @@ class CommandGate {
   // The same for the first program of a sandbox that is about to be made; what only keeps a sandbox alive passes.
   Task<Result<CommandVerdict>> pass_create(Caller caller, SandboxSpec spec, Asking asking = {});
 
-  bool judges(const SandboxId& id) const;  // false: pass() would allow everything
+  // false: pass() and pass_create() would allow everything; whoever asks first saves the copies.
+  bool judges(const SandboxId& id) const;
+  bool judges(const SandboxSpec& spec) const;
   Approvals& approvals() { return approvals_; }
   void forget(const SandboxId& id);  // the sandbox ended
   void stop() { approvals_.stop(); }
@@ -69,6 +71,7 @@ class CommandGate {
   lifecycle::Service& lifecycle_;
   audit::Log& audit_;
   GateSettings settings_;
+  bool server_judges_ = false;  // settings_.policy.judges(), looked at for every command
   Approvals approvals_;
   std::map<std::string, std::shared_ptr<const CommandPolicy>, std::less<>> policies_;  // parsed ones of sandboxes that have one
 };

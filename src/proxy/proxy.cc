@@ -159,8 +159,9 @@ Task<Result<>> Proxy::visit_execd(Visit& visit) {
   }
   std::optional<CommandRecord> record;
   if (kind) {
-    CO_TRY(record,
-           co_await admit_command(visit.sandbox.id, *kind, outgoing.target, outgoing.body, visit.caller, {.client = &visit.responder}));
+    Asking asking;
+    asking.client = &visit.responder;
+    CO_TRY(record, co_await admit_command(visit.sandbox.id, *kind, outgoing.target, outgoing.body, visit.caller, std::move(asking)));
   }
   std::optional<UploadRecord> upload;
   if (outgoing.body_source && UploadRecord::is_upload(visit.request.method, path_of(visit.target))) {

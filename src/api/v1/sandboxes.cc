@@ -39,7 +39,9 @@ Reply create_sandbox(Context& context, Call call) {
     find_pool = [&](const std::string& name) { return context.lifecycle.pools().spec_of(name, call.caller); };
   CO_TRY(auto spec, parse_create(call.body, context.options.defaults, find_pool));
   CO_TRY(auto once, idempotency_of(call));
-  CO_TRY([[maybe_unused]] auto passed, co_await context.proxy.gate().pass_create(call.caller, spec));
+  if (context.proxy.gate().judges(spec)) {
+    CO_TRY([[maybe_unused]] auto passed, co_await context.proxy.gate().pass_create(call.caller, spec));
+  }
   if (once) {
     CO_TRY(auto created, co_await context.lifecycle.create_once(std::move(spec), *std::move(once), std::move(call.caller)));
     auto response = http::Response::json(202, created_json(created.sandbox));
