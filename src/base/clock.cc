@@ -2,7 +2,6 @@
 
 #include <time.h>
 
-
 #include "base/civil_time.h"
 #include "base/text.h"
 

@@ -2,6 +2,7 @@
 
 #include <unistd.h>
 
+#include <algorithm>
 #include <chrono>
 
 #include "api/sessions/routes.h"
@@ -63,6 +64,7 @@ lifecycle::Options lifecycle_options(const Config& config, bool private_instance
   options.max_image_bytes = config.images.max_bytes;
   options.spares.automatic = config.pool.automatic && !private_instance;  // which makes one sandbox, as a rule
   options.spares.most = config.pool.max_spares;
+  options.spares.crowd = std::max<std::size_t>(1, runtime::usable_processors() / 2);
   options.spares.max_memory_bytes = config.pool.max_memory;
   options.pools = configured_pools(config, create_defaults(config));
   return options;

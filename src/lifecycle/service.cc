@@ -63,7 +63,7 @@ Service::Service(asio::io_context& io, store::Store& store, audit::Log& audit, i
       timer_(io.get_executor()),
       pulls_(io, images),
       spares_(io, runtime, options_.spares,
-              {[this] { return making_.size(); }, [this](const std::string& pool) { return table_.of_pool(pool); }}),
+              {[this] { return entrance_.creates(); }, [this](const std::string& pool) { return table_.of_pool(pool); }}),
       tasks_(io.get_executor()) {
   if (options_.boot_id.empty()) options_.boot_id = kernel_boot_id();
   snapshots_ = std::make_unique<Snapshots>(io, *this, store, audit, images, runtime);

@@ -56,9 +56,9 @@ struct Options {
 };
 
 struct Filter {
-  std::vector<State> states;  // any of; empty = all
-  StringMap metadata;         // all of
-  std::string extension;      // must be there, with any value; "" = does not matter
+  std::vector<State> states;   // any of; empty = all
+  StringMap metadata;          // all of
+  std::string extension = {};  // must be there, with any value; "" = does not matter
 };
 
 struct Listing {

@@ -280,6 +280,7 @@ Spares::ShelfPtr Spares::neediest(std::int64_t now) {
   std::size_t most_missing = 0;
   bool calm = now >= calm_from_;
   for (auto& [shape, shelf] : shelves_) {
+    if (crowded() && !shelf->capacity) continue;
     auto goal = wanted(*shelf);
     auto here = shelf->ready.size() + shelf->making;
     if (goal <= here || goal - here <= most_missing || now < shelf->retry_at) continue;
@@ -334,6 +335,7 @@ std::int64_t Spares::start_what_is_due(std::int64_t now) {
       break;
     }
   }
+  if (crowded() && now >= calm_from_) calm_from_ = now + kAfterACreate;
   bool waits_for_calm = now < calm_from_;
   auto again = waits_for_calm ? calm_from_ : now + kLookAgain;
   for (const auto& [shape, shelf] : shelves_)

@@ -30,6 +30,7 @@ struct SpareOptions {
   std::size_t most_of_one = 32;                        // on one that follows demand
   std::size_t first_batch = 2;                         // after the first create of a shape
   std::size_t at_once = 2;                             // made or taken apart at the same time
+  std::size_t crowd = 1;                               // so many creates under way need the processors themselves
   std::int64_t idle_seconds = 60;                      // a shelf that nobody asked for this long halves
   std::int64_t age_seconds = 1800;                     // older ones are replaced
   std::optional<std::uint64_t> max_memory_bytes = {};  // what all may take; nullopt = an eighth of what is available
@@ -131,6 +132,8 @@ class Spares {
   std::int64_t start_what_is_due(std::int64_t now);  // answers when to look again
   ShelfPtr neediest(std::int64_t now);
   std::size_t wanted(const Shelf& shelf) const;
+  // A spare costs what a create costs and a claim besides: made while creates fill the processors it only delays them.
+  bool crowded() const { return around_.creates() >= options_.crowd; }
   std::size_t room() const;
   void make_room();
   void look_over(std::int64_t now);

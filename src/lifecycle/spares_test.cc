@@ -61,6 +61,17 @@ TEST_F(SparesTest, TheSecondCreateOfAShapeClaimsWhatWasMadeAfterTheFirst) {
   EXPECT_FALSE(runtime_.sandboxes.contains(second.id.text()));  // gone, not kept for the next
 }
 
+TEST_F(SparesTest, NoneIsMadeWhileCreatesNeedTheProcessors) {
+  runtime_.hold("create");
+  auto first = begin(service_->create(spec(), kLocal));
+  ASSERT_TRUE(until([&] { return runtime_.waiting("create") == 1; }));
+  auto later = std::chrono::steady_clock::now() + std::chrono::milliseconds(20);  // several looks at the shelves
+  until([&] { return std::chrono::steady_clock::now() > later; });
+  EXPECT_EQ(runtime_.count("prepare"), 0u);
+  runtime_.release("create");
+  EXPECT_TRUE(prepared(2));  // control
+}
+
 TEST_F(SparesTest, AnotherShapeIsNotServedFromIt) {
   make();
   ASSERT_TRUE(prepared(2));
@@ -132,6 +143,7 @@ TEST_F(SparesTest, ACreateWithAVolumeASnapshotOrAPlatformIsMadeOnTheSpot) {
 
 TEST_F(SparesTest, AShapeNobodyAsksForGoes) {
   options_.spares.idle_seconds = 0;
+  options_.spares.crowd = 100;  // one is made beside the create, before the shape counts as idle
   ASSERT_TRUE(restart());
   make();
   ASSERT_TRUE(until([&] { return runtime_.count("prepare") >= 1 && runtime_.sandboxes.size() == 1; }));

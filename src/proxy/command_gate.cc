@@ -133,6 +133,7 @@ Task<Result<>> CommandGate::ask(Held held, CommandVerdict verdict, Asking asking
   question.rule = verdict.rule;
   question.reason = verdict.reason;
   CO_TRY(auto id, approvals_.open(std::move(question), held.limit, held.caller));
+  co_await asio::this_coro::throw_if_cancelled(false);  // whoever cancels us waits until what we started has ended
   auto executor = co_await asio::this_coro::executor;
   TaskGroup lookout(executor);
   if (asking.client) lookout.spawn("watch asker", withdraw_when_gone(*asking.client, approvals_, id));

@@ -51,6 +51,7 @@ Task<Result<int>> relay_upgrade(http::ClientConnection& backend, http::ClientCon
   headers.add("Upgrade", std::string(head.headers.get("Upgrade")));
   auto stream = co_await client.upgrade(101, std::move(headers));
   if (!stream) co_return 101;
+  co_await asio::this_coro::throw_if_cancelled(false);  // whoever cancels us waits until what we started has ended
   auto executor = co_await asio::this_coro::executor;
   TaskGroup after(executor);
   BackendStream inside(backend.stream(), **stream, after, watch);
@@ -138,6 +139,7 @@ Task<void> close_when_gone(http::Responder& client, http::ClientConnection& back
 
 Task<Result<int>> forward(http::ClientConnection& backend, http::ClientRequest outgoing, http::Responder& client, ForwardOptions options) {
   if (!options.watch_client) co_return co_await exchange(backend, std::move(outgoing), client, options);
+  co_await asio::this_coro::throw_if_cancelled(false);  // whoever cancels us waits until what we started has ended
   auto executor = co_await asio::this_coro::executor;
   TaskGroup lookout(executor);
   lookout.spawn("watch client", close_when_gone(client, backend));

@@ -41,8 +41,8 @@ std::string event_of(const Result<lifecycle::Measure>& measure) {
 Task<void> tick(lifecycle::Service& lifecycle, SandboxId id, http::Responder& client, Timer& timer, const bool& gone) {
   for (auto due = std::chrono::steady_clock::now() + kEvery;; due += kEvery) {
     timer.expires_at(due);
-    co_await timer.async_wait(nothrow);
-    if (gone) co_return;
+    auto [cut_short] = co_await timer.async_wait(nothrow);
+    if (gone || cut_short) co_return;
     auto measure = co_await lifecycle.measure(id);
     auto sent = co_await client.chunk(event_of(measure));
     if (!sent || !measure) co_return;
@@ -86,6 +86,7 @@ Task<Result<>> watch_metrics(lifecycle::Service& lifecycle, SandboxId id, http::
   if (!first) co_return std::move(first).error();
   auto begun = co_await client.begin(200, stream_headers(), event_of(first));
   if (!begun) co_return Ok{};
+  co_await asio::this_coro::throw_if_cancelled(false);  // whoever cancels us waits until what we started has ended
   auto executor = co_await asio::this_coro::executor;
   Timer timer(executor);
   bool gone = false;

@@ -1,6 +1,7 @@
 #include "runtime/host_room.h"
 
 #include <fcntl.h>
+#include <sched.h>
 #include <sys/resource.h>
 #include <sys/statvfs.h>
 #include <unistd.h>
@@ -76,6 +77,12 @@ HostRoom read_host_room(const std::string& state_dir) {
   room.descriptors_free = free_descriptors();
   room.disk_free_bytes = free_disk(state_dir);
   return room;
+}
+
+std::size_t usable_processors() {
+  cpu_set_t set;
+  if (::sched_getaffinity(0, sizeof set, &set) != 0) return 1;
+  return std::max<std::size_t>(1, static_cast<std::size_t>(CPU_COUNT(&set)));
 }
 
 }  // namespace osb::runtime

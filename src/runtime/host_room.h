@@ -26,4 +26,7 @@ void read_meminfo(std::string_view text, HostRoom& room);
 // `loadavg` counts every task of the host ("0.1 0.2 0.3 2/318 4711"); the lower of the two limits holds.
 std::uint64_t free_pids(std::string_view loadavg, std::string_view pid_max, std::string_view threads_max);
 
+// Processors this process may run on; at least 1.
+std::size_t usable_processors();
+
 }  // namespace osb::runtime

@@ -63,7 +63,8 @@ Task<void> LiveService::tell_held(std::shared_ptr<Holding> holding, EventSink& s
   while (!holding->answer && !holding->held) co_await holding->bell.async_wait(nothrow);
   if (holding->answer) co_return;
   auto id = holding->held->id;
-  auto told = co_await sink.take(ExecEvent{0, Held{*holding->held}});
+  ExecEvent event{0, Held{*holding->held}};
+  auto told = co_await sink.take(std::move(event));
   while (told && !holding->answer) {
     holding->bell.expires_after(kStill);
     co_await holding->bell.async_wait(nothrow);

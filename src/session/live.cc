@@ -79,7 +79,8 @@ Task<void> LiveService::start() {
 
 // Nobody waits for the answer of a run whose daemon has died.
 Task<void> LiveService::end_leftover(SandboxId id) {
-  auto ended = co_await lifecycle_.destroy(id, Caller{"system", true, ""});
+  Caller system{"system", true, ""};
+  auto ended = co_await lifecycle_.destroy(id, std::move(system));
   if (ended) co_return log::info("ended a run that outlived its daemon", {{"session", id.text()}});
   log::error("run not ended", {{"session", id.text()}, {"error", ended.error().what()}});
 }
@@ -121,7 +122,8 @@ Task<void> LiveService::watch_idle() {
 Task<void> LiveService::end_idle(SandboxId id) {
   log::info("session ends for idleness", {{"session", id.text()}});
   proxy_.forget(id);
-  auto ended = co_await lifecycle_.destroy(id, Caller{"idle", true, ""});
+  Caller idle{"idle", true, ""};
+  auto ended = co_await lifecycle_.destroy(id, std::move(idle));
   if (!ended && ended.error().kind() != Errc::not_found)
     log::error("idle session not ended", {{"session", id.text()}, {"error", ended.error().what()}});
 }
@@ -164,7 +166,8 @@ Task<Result<lifecycle::Created>> LiveService::make(CreateRequest request, std::s
     co_return lifecycle::Created{*std::move(made), false};
   }
   if (!lifecycle::is_idempotency_key(key)) co_return invalid("Idempotency-Key", "must be 1 to 128 characters out of A-Z a-z 0-9 . _ : -");
-  auto made = co_await lifecycle_.create_once(std::move(spec), {std::move(key), std::move(print)}, std::move(caller));
+  lifecycle::CreateOnce once{std::move(key), std::move(print)};
+  auto made = co_await lifecycle_.create_once(std::move(spec), std::move(once), std::move(caller));
   if (!made) co_return as_session_error(std::move(made).error());
   co_return made;
 }
