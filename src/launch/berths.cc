@@ -1,5 +1,7 @@
 #include "launch/berths.h"
 
+#include <algorithm>
+
 #include "base/log.h"
 #include "base/text.h"
 
@@ -84,6 +86,15 @@ bool Berths::make_next_part() {
   }
   if (growing_->group.v2) ready_.push_back(*std::exchange(growing_, std::nullopt));
   return true;
+}
+
+bool Berths::holds_roots() const {
+  return std::ranges::any_of(ready_, [](const Berth& berth) { return static_cast<bool>(berth.root.tree); });
+}
+
+void Berths::drop_stale_roots(std::uint64_t now) {
+  for (auto& berth : ready_)
+    if (berth.root.is_stale(now)) berth.root = {};
 }
 
 void Berths::trim_one() {

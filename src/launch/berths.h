@@ -54,6 +54,9 @@ class Berths {
   // What a busy hour left beyond what is kept is taken apart one by one.
   bool more_than_kept() const { return ready_.size() > keep_; }
   void trim_one();
+  // Roots that wait in the reserve, and those of them that waited long enough.
+  bool holds_roots() const;
+  void drop_stale_roots(std::uint64_t now);
   void clear();
 
   static std::string group_name(std::uint32_t range);

@@ -17,6 +17,7 @@ namespace raw = sys::raw;
 constexpr std::uint64_t kReadOnly = MOUNT_ATTR_NOSUID | MOUNT_ATTR_NODEV | MOUNT_ATTR_RDONLY;
 constexpr std::uint64_t kDevices = MOUNT_ATTR_NOSUID | MOUNT_ATTR_NOEXEC | MOUNT_ATTR_RDONLY;
 constexpr std::uint64_t kBelieveHost = 3'000'000'000;
+constexpr std::uint64_t kKeepImage = 60'000'000'000;  // an image that nobody uses is not kept busy
 
 Result<Fd> failed(const char* what) { return Error::from_errno(what, errno); }
 
@@ -73,6 +74,8 @@ bool HeldRoot::serves(const enter::EnterPlan& plan, std::uint64_t now) const {
   if (!tree || host_view != plan.host_view || shape != plan.shape || layers != plan.layer_paths) return false;
   return !host_view || now - made_at < kBelieveHost;
 }
+
+bool HeldRoot::is_stale(std::uint64_t now) const { return tree && now - made_at >= (host_view ? kBelieveHost : kKeepImage); }
 
 bool can_be_held(const enter::EnterPlan& plan) {
   return plan.policy.root == RootMode::read_only && plan.snapshot_layers == 0 && plan.volumes.empty();

@@ -24,6 +24,7 @@ struct HeldRoot {
   // Whether it is what `plan` asks for. One that shows directories of the host is believed for a few seconds only: an overlay does not see
   // a file that was replaced below it, and the host's packages do change.
   bool serves(const enter::EnterPlan& plan, std::uint64_t now) const;
+  bool is_stale(std::uint64_t now) const;  // nobody should wait for it any longer
 };
 
 // Linux 6.15 and later copy trees that lie nowhere.

@@ -47,6 +47,16 @@ TEST(HeldRoot, ThatShowsTheHostIsBelievedForAFewSecondsOnly) {
   EXPECT_FALSE(held.serves(plan, 104 * kSecond));
 }
 
+TEST(HeldRoot, ThatNobodyAsksForGoesSoonerWhenItShowsTheHost) {
+  auto host = held_for(plan_of("/layers/host", true), 100 * kSecond);
+  auto image = held_for(plan_of("/layers/a", false), 100 * kSecond);
+  EXPECT_FALSE(host.is_stale(102 * kSecond));
+  EXPECT_TRUE(host.is_stale(104 * kSecond));
+  EXPECT_FALSE(image.is_stale(104 * kSecond));
+  EXPECT_TRUE(image.is_stale(161 * kSecond));
+  EXPECT_FALSE(HeldRoot().is_stale(161 * kSecond));
+}
+
 TEST(HeldRoot, IsOnlyOfWhatCannotBeWritten) {
   auto plan = plan_of("/layers/a", false);
   EXPECT_TRUE(can_be_held(plan));

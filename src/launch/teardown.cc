@@ -125,7 +125,7 @@ bool Launcher::clear_berth(Sandbox& sandbox) {
 
 // What a busy time left in reserve goes a few at a time, and only while nothing new is asked for.
 void Launcher::trim_reserve_later() {
-  if (trim_due_ || !berths_.more_than_kept()) return;
+  if (trim_due_ || !(berths_.more_than_kept() || berths_.holds_roots())) return;
   trim_due_ = true;
   schedule(static_cast<std::uint64_t>(boot_now_nanos()) + kRestBeforeTrim, Chore::trim, {});
 }
@@ -134,6 +134,7 @@ void Launcher::trim_reserve() {
   trim_due_ = false;
   bool resting = creates_ == creates_at_trim_;
   for (int i = 0; resting && i < kTrimmedAtOnce && berths_.more_than_kept(); ++i) berths_.trim_one();
+  if (resting) berths_.drop_stale_roots(static_cast<std::uint64_t>(boot_now_nanos()));
   creates_at_trim_ = creates_;
   trim_reserve_later();
 }

@@ -119,9 +119,12 @@ Task<Result<std::unique_ptr<proxy::Exchange>>> LiveService::ask(SandboxId id, ht
                                                                 proxy::Asking asking) {
   auto asked = co_await proxy_.ask_execd(id, std::move(request), caller, std::move(asking));
   if (asked) co_return asked;
-  if (asked.error().kind() == Errc::unavailable && asked.error().code().empty())
-    if (auto still = running(id, caller); !still) co_return std::move(still).error();
-  co_return std::move(asked).error();
+  bool cut_off = asked.error().kind() == Errc::unavailable && asked.error().code().empty();
+  if (!cut_off || running(id, caller)) co_return std::move(asked).error();
+  // It was there when the request went out.
+  co_return Error(Errc::conflict, cat("Session ", id.text(), " ended before it answered; what was asked of it may have begun."))
+      .with_code("SESSION::ENDED")
+      .with_hint("Make a new session.");
 }
 
 Task<Result<>> LiveService::exec(SandboxId id, ExecRequest request, Caller caller, EventSink& sink) {
