@@ -75,7 +75,8 @@ Result<std::unique_ptr<Launcher>> Launcher::start(const LauncherOptions& options
   std::unique_ptr<Launcher> launcher(new Launcher(options, std::move(host), std::move(groups), std::move(ledger), std::move(ranges)));
   launcher->lock_ = std::move(lock);
   CHECK_OK(launcher->groups_.join_device_rules());
-  for (long i = 0; i < std::clamp(::sysconf(_SC_NPROCESSORS_ONLN) / 4, 1l, 4l); ++i) launcher->stems_.emplace_back(launcher->host_.execd());
+  auto usual = static_cast<std::size_t>(std::clamp(::sysconf(_SC_NPROCESSORS_ONLN) / 4, 1l, 4l));
+  for (std::size_t i = 0; i < (options.stems > 0 ? options.stems : usual); ++i) launcher->stems_.emplace_back(launcher->host_.execd());
   CHECK_OK(launcher->open_loop());
   launcher->freshen_stems();
   CHECK_OK(launcher->adopt());

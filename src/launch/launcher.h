@@ -32,6 +32,7 @@ struct LauncherOptions {
   bool private_instance = false;          // ends, with all sandboxes, when its last client has gone
   unsigned allowed_uid = 0;               // may command us besides root
   std::size_t pool = 8;                   // berths kept ready; 0: none is, and none is used twice
+  std::size_t stems = 0;                  // processes that divide into sandboxes; 0: one for four processors, at most four
   wire::Step fail_at = wire::Step::none;  // fault injection for tests: this step of every create fails
   wire::Step die_at = wire::Step::none;   // ... or the process that carries it out dies
 };

@@ -20,7 +20,7 @@ using launch::LauncherOptions;
 
 constexpr char kUsage[] =
     "usage: opensandbox-launch --instance NAME --run-dir DIR --ranges-dir DIR --data-dir DIR --execd FILE\n"
-    "                          [--private] [--allow-uid N] [--pool N] [--background] [--log FILE]\n"
+    "                          [--private] [--allow-uid N] [--pool N] [--stems N] [--background] [--log FILE]\n"
     "                          [--fail-at STEP | --die-at STEP]   (fault injection for tests)\n";
 
 std::optional<wire::Step> parse_step(std::string_view name) {
@@ -66,6 +66,8 @@ std::optional<Arguments> parse(int argc, char** argv) {
       out.options.allowed_uid = *number;
     else if (number && flag == "--pool")
       out.options.pool = *number;
+    else if (number && *number <= 64 && flag == "--stems")
+      out.options.stems = *number;
     else if (auto step = parse_step(value); step && flag == "--fail-at")
       out.options.fail_at = *step;
     else if (step && flag == "--die-at")

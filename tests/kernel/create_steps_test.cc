@@ -115,7 +115,7 @@ int stem_of(const LaunchHarness& launcher) {
 
 TEST(CreateSteps, AStemThatWasKilledIsReplaced) {
   NEED(kernel_test::need_root());
-  LaunchHarness launcher;
+  LaunchHarness launcher({"--stems", "1"});
   auto first = random_id_text();
   ASSERT_EQ(launcher.create(launcher.request(first)).failed, Step::none);
   int stem = stem_of(launcher);
@@ -129,7 +129,7 @@ TEST(CreateSteps, AStemThatWasKilledIsReplaced) {
 
 TEST(CreateSteps, AStemThatDoesNotAnswerFailsOneCreateAndIsReplaced) {
   NEED(kernel_test::need_root());
-  LaunchHarness launcher;
+  LaunchHarness launcher({"--stems", "1"});
   auto before = traces_of(launcher.instance());
   ASSERT_TRUE(eventually([&] { return stem_of(launcher) != 0; }));
   ::kill(stem_of(launcher), SIGSTOP);
@@ -141,7 +141,7 @@ TEST(CreateSteps, AStemThatDoesNotAnswerFailsOneCreateAndIsReplaced) {
 // Answers are told apart by their order alone, so none of a dead stem's may be taken for one of the next.
 TEST(CreateSteps, AStemThatDiesWithWorkLosesThatWorkAndNothingElse) {
   NEED(kernel_test::need_root());
-  LaunchHarness launcher;
+  LaunchHarness launcher({"--stems", "1"});
   auto before = traces_of(launcher.instance());
   ASSERT_TRUE(eventually([&] { return stem_of(launcher) != 0; }));
   int stem = stem_of(launcher);
