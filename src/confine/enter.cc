@@ -3,47 +3,20 @@
 #include <sys/prctl.h>
 #include <unistd.h>
 
-#include <cerrno>
 #include <csignal>
 
 #include "confine/view.h"
 #include "confine/walls.h"
 #include "enter/enter.h"
 #include "enter/privileges.h"
+#include "enter/steps.h"
 
 namespace osb::confine {
-namespace {
 
 using wire::Step;
 
-// Carries one step out, or ends the process with the step's name and errno in the keeper's hands.
-class Steps {
- public:
-  explicit Steps(const enter::EnterPlan& plan) : plan_(plan), report_(plan.report) {}
-
-  template <class Act>
-  void must(Step step, Act act) {
-    if (plan_.die_at == step) ::_exit(137);
-    bool done = plan_.fail_at != step && act();
-    if (plan_.fail_at == step) errno = ECANCELED;
-    if (!done) die(step);
-  }
-  void report_on(int fd) { report_ = fd; }
-
- private:
-  [[noreturn]] void die(Step step) {
-    wire::ChildReport report{step, errno};
-    [[maybe_unused]] auto n = ::write(report_, &report, sizeof report);
-    ::_exit(125);
-  }
-  const enter::EnterPlan& plan_;
-  int report_;
-};
-
-}  // namespace
-
 void enter(const Plan& plan) {
-  Steps steps(plan.base);
+  enter::Steps steps(plan.base);
   View view(plan);
   Walls walls(plan);
   enter::Privileges privileges(plan.base);

@@ -2,9 +2,7 @@
 
 #include <fcntl.h>
 #include <sched.h>
-#include <sys/mman.h>
 #include <sys/mount.h>
-#include <sys/sendfile.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -13,6 +11,7 @@
 #include <csignal>
 
 #include "base/text.h"
+#include "launch/sealed_program.h"
 #include "launch/shape.h"
 #include "sys/kernel_file.h"
 #include "sys/raw.h"
@@ -130,7 +129,7 @@ Result<Host> Host::prepare(const HostOptions& options) {
     TRY(auto filter, launch::compile_filter(profile));
     host.filters_.push_back(std::move(filter));
   }
-  CHECK_OK(host.seal_execd());
+  TRY(host.execd_, launch::seal_program(options.execd));
   CHECK_OK(host.open_workspace());
   return host;
 }
@@ -140,23 +139,6 @@ Result<> Host::open_workspace() {
   auto opened = sys::open_at(AT_FDCWD, options_.workspace.c_str(), O_PATH | O_DIRECTORY);
   if (!opened) return std::move(opened).error().in(cat("workspace ", options_.workspace));
   workspace_ = *std::move(opened);
-  return Ok{};
-}
-
-// A sealed copy in memory: a sandbox that got hold of it could not change what the next one runs.
-Result<> Host::seal_execd() {
-  TRY(auto file, sys::open_at(AT_FDCWD, options_.execd.c_str(), O_RDONLY));
-  struct stat info{};
-  if (::fstat(file.get(), &info) != 0) return Error::from_errno("stat execd", errno);
-  execd_ = Fd(::memfd_create("execd", MFD_CLOEXEC | MFD_ALLOW_SEALING));
-  if (!execd_) return Error::from_errno("memfd_create", errno);
-  for (off_t at = 0; at < info.st_size;) {
-    auto n = ::sendfile(execd_.get(), file.get(), &at, static_cast<std::size_t>(info.st_size - at));
-    if (n <= 0) return Error::from_errno("copy execd", errno);
-  }
-  if (::fcntl(execd_.get(), F_ADD_SEALS, F_SEAL_WRITE | F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL) != 0)
-    return Error::from_errno("seal execd", errno);
-  TRY(execd_, sys::open_at(AT_FDCWD, cat("/proc/self/fd/", execd_.get()).c_str(), O_RDONLY));  // one open for writing cannot be executed
   return Ok{};
 }
 

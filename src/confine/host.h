@@ -30,7 +30,6 @@ class Host {
   std::vector<sock_filter> filter(SyscallProfile profile) const;
 
  private:
-  Result<> seal_execd();
   Result<> open_workspace();
 
   HostOptions options_;

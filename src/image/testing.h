@@ -167,7 +167,12 @@ inline std::string compress(std::string_view data, int filter) {
   out.resize(used);
   return out;
 }
-inline std::string gzip(std::string_view data) { return compress(data, ARCHIVE_FILTER_GZIP); }
+// The same bytes each time: without the second it was made in, which the library puts in front.
+inline std::string gzip(std::string_view data) {
+  auto out = compress(data, ARCHIVE_FILTER_GZIP);
+  out.replace(4, 4, 4, '\0');
+  return out;
+}
 inline std::string zstd(std::string_view data) { return compress(data, ARCHIVE_FILTER_ZSTD); }
 
 // An image as files of an OCI layout: path -> content.

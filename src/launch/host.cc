@@ -2,9 +2,7 @@
 
 #include <fcntl.h>
 #include <sched.h>
-#include <sys/mman.h>
 #include <sys/mount.h>
-#include <sys/sendfile.h>
 #include <sys/stat.h>
 #include <sys/sysmacros.h>
 
@@ -14,6 +12,7 @@
 #include "base/text.h"
 #include "launch/device_filter.h"
 #include "launch/held_root.h"
+#include "launch/sealed_program.h"
 #include "launch/shape.h"
 #include "model/launch_wire.h"
 #include "sys/kernel_file.h"
@@ -99,7 +98,7 @@ Result<Host> Host::prepare(const HostOptions& options) {
   TRY(host.dev_null_, sys::open_at(AT_FDCWD, "/dev/null", O_RDWR));
   host.facts_.dev_null = host.dev_null_.get();
   host.facts_.scaffold_path = host.scaffold_path();
-  CHECK_OK(host.seal_execd());
+  TRY(host.execd_, seal_program(options.execd));
   CHECK_OK(host.compile_filters());
   host.list_proc();
   host.facts_.directories = find_host_directories();
@@ -182,24 +181,6 @@ Result<> Host::build_scaffold() {
   }
   CHECK_OK(sys::make_dirs(volumes_path(), 0700));
   return sys::make_dirs(disks_path(), 0700);
-}
-
-// A sealed copy: no process, however it got hold of /proc/<pid>/exe, can change what the next sandbox runs.
-Result<> Host::seal_execd() {
-  TRY(auto file, sys::open_at(AT_FDCWD, options_.execd.c_str(), O_RDONLY));
-  struct stat info{};
-  if (::fstat(file.get(), &info) != 0) return Error::from_errno("stat execd", errno);
-  execd_ = Fd(::memfd_create("execd", MFD_CLOEXEC | MFD_ALLOW_SEALING));
-  if (!execd_) return Error::from_errno("memfd_create", errno);
-  for (off_t at = 0; at < info.st_size;) {
-    auto n = ::sendfile(execd_.get(), file.get(), &at, static_cast<std::size_t>(info.st_size - at));
-    if (n <= 0) return Error::from_errno("copy execd", errno);
-  }
-  if (::fcntl(execd_.get(), F_ADD_SEALS, F_SEAL_WRITE | F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL) != 0)
-    return Error::from_errno("seal execd", errno);
-  // Executing needs a descriptor without write access: exec of a file open for writing is ETXTBSY.
-  TRY(execd_, sys::open_at(AT_FDCWD, cat("/proc/self/fd/", execd_.get()).c_str(), O_RDONLY));
-  return Ok{};
 }
 
 Result<> Host::compile_filters() {

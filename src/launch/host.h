@@ -49,7 +49,6 @@ class Host {
   Result<> build_dev();
   Result<> mount_memory(const std::string& name);  // a small tmpfs at work_dir/name
   Result<> make_read_only(const std::string& name);
-  Result<> seal_execd();
   Result<> compile_filters();
   void list_proc();
   void forget_oldest_shape();

@@ -139,9 +139,10 @@ Task<Result<std::shared_ptr<Forked>>> ForkServer::fork(Wish wish, Timer::time_po
       auto started = start(wish);
       if (!started) co_return std::move(started).error();
     }
+    auto asked = server_;
     auto child = co_await ask_for(wish, until);
-    // A server that was there and ended meanwhile: another one may do better.
-    if (child->problem && child->problem->kind() == Errc::unavailable && child->pid == 0 && !fresh && !server_) continue;
+    // A server that was there and ended meanwhile: another one, which somebody may have started by now, may do better.
+    if (child->problem && child->problem->kind() == Errc::unavailable && child->pid == 0 && !fresh && server_ != asked) continue;
     if (child->problem) co_return std::move(*child->problem);
     co_return child;
   }
