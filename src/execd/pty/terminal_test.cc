@@ -91,6 +91,7 @@ TEST_F(TerminalTest, GoesOnWithoutAClientAndReplaysFromAnOffset) {
   auto first = shell(id);
   auto seen = offset(id);
   first.type(cat("sleep 0.2; echo la''ter; touch ", file("done"), "\r"));
+  ASSERT_TRUE(first.sees("la''ter"));  // its echo: what is on the way when a client leaves may be lost with it
   first.close();
   ASSERT_TRUE(eventually([&] { return ::access(file("done").c_str(), F_OK) == 0; }));
   auto second = attach(id, cat("?since=", seen));
