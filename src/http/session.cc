@@ -13,8 +13,9 @@ constexpr std::size_t kIdleFields = 32;
 constexpr std::size_t kIdleTarget = 512;
 constexpr std::size_t kDrainBytes = 64 * 1024;
 constexpr auto kDrainTime = std::chrono::seconds(5);
-constexpr std::size_t kPartingBytes = 256 * 1024;
-constexpr auto kPartingTime = std::chrono::seconds(1);
+// Clients that write their whole body before they read an answer still get the refusal, up to this much of it.
+constexpr std::size_t kPartingBytes = 4 * 1024 * 1024;
+constexpr auto kPartingTime = std::chrono::seconds(3);
 
 }  // namespace
 

@@ -76,6 +76,7 @@ async def ready(client):
     assert (await client.word())["type"] == "connected"
     await client.type(b"PS1='$ '; bind 'set enable-bracketed-paste off'; echo re''ady\r")
     await client.sees(b"ready\r\n")
+    await client.sees(b"$ ")  # what is typed before the prompt is shown twice: by the terminal, then by the shell
 
 
 async def test_a_session_from_start_to_exit(daemon, sandbox):
