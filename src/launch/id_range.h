@@ -15,10 +15,14 @@ namespace osb::launch {
 
 inline constexpr std::uint32_t kFirstHostId = 0x40000000;
 inline constexpr std::uint32_t kIdsPerRange = 65536;
+// One id lies idle between two ranges. The kernel finds a user by the low 14 bits of the id, with 128 lists for all of them: at a
+// multiple of 65,536 uid 1000 of every sandbox would be in one and the same list, which every change of identity walks.
+inline constexpr std::uint32_t kRangeStride = kIdsPerRange + 1;
 inline constexpr std::uint32_t kRangesPerBlock = 64;
-inline constexpr std::uint32_t kBlocks = 256;  // the last range ends at 0x7FFFFFFF
+inline constexpr std::uint32_t kBlocks = 255;
 
-constexpr std::uint32_t first_id_of(std::uint32_t range) { return kFirstHostId + range * kIdsPerRange; }
+constexpr std::uint32_t first_id_of(std::uint32_t range) { return kFirstHostId + range * kRangeStride; }
+static_assert(first_id_of(kBlocks * kRangesPerBlock) <= 0x80000000u);
 
 class IdRanges {
  public:

@@ -183,7 +183,7 @@ TEST(CreateSteps, AForeignGroupOfTheSameNameStopsTheCreateAndStays) {
   auto first = random_id_text();
   auto made = launcher.create(launcher.request(first));
   ASSERT_EQ(made.failed, Step::none);
-  auto next = (made.id_base - launch::kFirstHostId) / launch::kIdsPerRange + 1;
+  auto next = (made.id_base - launch::kFirstHostId) / launch::kRangeStride + 1;
   std::string foreign;
   for (const auto* top : {"/sys/fs/cgroup/unified", "/sys/fs/cgroup"}) {
     std::string parent = cat(top, "/opensandbox-", launcher.instance());
