@@ -16,6 +16,7 @@
 #include "base/fd.h"
 #include "base/text.h"
 #include "cli/units.h"
+#include "sys/pipe.h"
 
 extern char** environ;
 
@@ -56,11 +57,9 @@ class Child {
 };
 
 Result<Child> Child::start(const RecipeRun& run) {
-  int ends[2];
-  if (::pipe2(ends, O_CLOEXEC) != 0) return Error::from_errno("pipe", errno);
+  TRY(auto output, sys::make_pipe());
   Child child;
-  child.output_.reset(ends[0]);
-  Fd write_end(ends[1]);
+  child.output_ = std::move(output.read);
   Fd log(::open(run.log.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0644));
   if (!log) return Error::from_errno(run.log, errno);
   posix_spawn_file_actions_t actions;
@@ -68,7 +67,7 @@ Result<Child> Child::start(const RecipeRun& run) {
   ::posix_spawn_file_actions_init(&actions);
   ::posix_spawnattr_init(&attributes);
   ::posix_spawn_file_actions_addopen(&actions, 0, "/dev/null", O_RDONLY, 0);
-  ::posix_spawn_file_actions_adddup2(&actions, write_end.get(), 1);
+  ::posix_spawn_file_actions_adddup2(&actions, output.write.get(), 1);
   ::posix_spawn_file_actions_adddup2(&actions, log.get(), 2);
   sigset_t none, usual;
   sigemptyset(&none);

@@ -12,6 +12,7 @@
 
 #include "base/text.h"
 #include "cli/api.h"
+#include "sys/pipe.h"
 #include "sys/raw.h"
 
 extern char** environ;
@@ -53,9 +54,7 @@ void describe(Plan& plan, int ready_write, int log_fd) {
 
 // A pipe whose ends stand clear of the numbers the child gives out.
 Result<Pipe> high_pipe() {
-  int ends[2];
-  if (::pipe2(ends, O_CLOEXEC) != 0) return Error::from_errno("pipe", errno);
-  Pipe low{Fd(ends[0]), Fd(ends[1])};
+  TRY(auto low, sys::make_pipe());
   Pipe out{Fd(::fcntl(low.read.get(), F_DUPFD_CLOEXEC, 10)), Fd(::fcntl(low.write.get(), F_DUPFD_CLOEXEC, 10))};
   if (!out.read || !out.write) return Error::from_errno("fcntl", errno);
   return out;

@@ -11,9 +11,11 @@
 #include <csignal>
 
 #include "base/text.h"
+#include "launch/host_view.h"
 #include "launch/sealed_program.h"
 #include "launch/shape.h"
 #include "sys/kernel_file.h"
+#include "sys/pipe.h"
 #include "sys/raw.h"
 
 namespace osb::confine {
@@ -22,23 +24,6 @@ namespace {
 constexpr std::string_view kAllowNamespaces =
     "allow them as root with one of: sysctl -w user.max_user_namespaces=15000; sysctl -w kernel.unprivileged_userns_clone=1 (Debian); "
     "sysctl -w kernel.apparmor_restrict_unprivileged_userns=0 (Ubuntu 24.04 and later)";
-
-std::vector<enter::HostDirectory> find_host_directories() {
-  std::vector<enter::HostDirectory> found;
-  for (const char* name : {"usr", "bin", "sbin", "lib", "lib32", "lib64", "libx32"}) {
-    struct stat info{};
-    std::string path = cat("/", name);
-    if (::lstat(path.c_str(), &info) == 0 && S_ISDIR(info.st_mode)) found.push_back({path, name});
-  }
-  return found;
-}
-
-std::vector<std::string> existing_in_proc(const std::vector<const char*>& names) {
-  std::vector<std::string> found;
-  for (const char* name : names)
-    if (::access(cat("/proc/", name).c_str(), F_OK) == 0) found.emplace_back(name);
-  return found;
-}
 
 // What the namespaces must allow beyond being made: some hosts give them without any right inside.
 bool try_a_mount(int go) {
@@ -78,9 +63,7 @@ Result<> check_user() {
 }
 
 Result<> check_namespaces() {
-  int go[2];
-  if (::pipe2(go, O_CLOEXEC) != 0) return Error::from_errno("pipe", errno);
-  Fd read_end(go[0]), write_end(go[1]);
+  TRY(auto go, sys::make_pipe());
   auto refused = [](const char* what, int sys) {
     return Error(Errc::unavailable, cat(what, ": ", std::strerror(sys)), sys).with_hint(kAllowNamespaces);
   };
@@ -88,14 +71,14 @@ Result<> check_namespaces() {
   int child = divide(pidfd);
   if (child < 0) return refused("this kernel lets no ordinary user make user namespaces", errno);
   if (child == 0) {
-    ::close(go[1]);
-    if (!try_a_mount(go[0])) ::_exit(errno);
+    go.write.reset();
+    if (!try_a_mount(go.read.get())) ::_exit(errno);
     ::_exit(try_proc() ? 0 : kProcRefused);
   }
   Fd process(pidfd);
   auto mapped = map_own_ids(child);
-  bool told = mapped && ::write(write_end.get(), "g", 1) == 1;
-  write_end.reset();
+  bool told = mapped && ::write(go.write.get(), "g", 1) == 1;
+  go.write.reset();
   siginfo_t info{};
   while (::waitid(P_PIDFD, static_cast<id_t>(process.get()), &info, WEXITED) != 0 && errno == EINTR) {
   }
@@ -120,9 +103,9 @@ Result<Host> Host::prepare(const HostOptions& options) {
   host.facts_.last_capability = parse_int<int>(split(last, '\n')[0]).value_or(40);
   TRY(host.dev_null_, sys::open_at(AT_FDCWD, "/dev/null", O_RDWR));
   host.facts_.dev_null = host.dev_null_.get();
-  host.facts_.proc_masks = existing_in_proc(launch::masked_proc_files());
-  host.facts_.proc_dir_masks = existing_in_proc(launch::masked_proc_dirs());
-  host.facts_.directories = find_host_directories();
+  host.facts_.proc_masks = launch::existing_in_proc(launch::masked_proc_files());
+  host.facts_.proc_dir_masks = launch::existing_in_proc(launch::masked_proc_dirs());
+  host.facts_.directories = launch::host_directories();
   host.facts_.work_dir = options.run_dir + "/work";
   CHECK_OK(sys::make_dirs(host.facts_.work_dir, 0700));
   for (auto profile : {SyscallProfile::minimal, SyscallProfile::standard, SyscallProfile::permissive}) {

@@ -1,6 +1,5 @@
 #include "confine/keeper.h"
 
-#include <dirent.h>
 #include <fcntl.h>
 #include <sys/epoll.h>
 #include <sys/file.h>
@@ -16,6 +15,8 @@
 #include "base/clock.h"
 #include "base/log.h"
 #include "base/text.h"
+#include "launch/run_dir.h"
+#include "sys/fs_walk.h"
 #include "sys/kernel_file.h"
 
 namespace osb::confine {
@@ -31,38 +32,6 @@ const Request* as(const launch::Received& message) {
   return message.size >= sizeof(Request) ? reinterpret_cast<const Request*>(message.bytes) : nullptr;
 }
 
-// The lock is the proof that an instance has a keeper, and falls with it. One that was just killed may have a half-made sandbox that
-// holds a copy for a moment longer.
-Result<Fd> take_lock(const std::string& run_dir) {
-  TRY(auto lock, sys::open_at(AT_FDCWD, (run_dir + "/lock").c_str(), O_RDWR | O_CREAT, 0600));
-  for (int tries = 0; ::flock(lock.get(), LOCK_EX | LOCK_NB) != 0; ++tries) {
-    if (tries == 200) return Error(Errc::conflict, "another keeper runs this instance").with_hint("stop it, or choose another instance");
-    ::usleep(10'000);
-  }
-  return lock;
-}
-
-std::vector<std::string> names_in(const std::string& directory) {
-  std::vector<std::string> names;
-  DIR* dir = ::opendir(directory.c_str());
-  if (dir == nullptr) return names;
-  while (auto* entry = ::readdir(dir))
-    if (std::string_view(entry->d_name) != "." && std::string_view(entry->d_name) != "..") names.emplace_back(entry->d_name);
-  ::closedir(dir);
-  return names;
-}
-
-// Only our own flat layout: plain files, and directories one level down.
-void remove_run_dir(const std::string& run_dir) {
-  for (const auto& name : names_in(run_dir)) {
-    std::string path = cat(run_dir, "/", name);
-    if (::unlink(path.c_str()) == 0) continue;
-    for (const auto& inner : names_in(path)) ::unlink(cat(path, "/", inner).c_str());
-    ::rmdir(path.c_str());
-  }
-  ::rmdir(run_dir.c_str());
-}
-
 bool is_free(const std::string& lock_file) {
   auto lock = sys::open_at(AT_FDCWD, lock_file.c_str(), O_RDWR);
   return lock && ::flock(lock->get(), LOCK_EX | LOCK_NB) == 0;
@@ -72,10 +41,10 @@ bool is_free(const std::string& lock_file) {
 void sweep_dead_instances(const std::string& own) {
   auto slash = own.rfind('/');
   auto root = own.substr(0, slash), name = own.substr(slash + 1);
-  for (const auto& other : names_in(root)) {
+  for (const auto& other : sys::fs::names_in(root)) {
     std::string run_dir = cat(root, "/", other);
-    if (other == name || ::access((run_dir + "/private").c_str(), F_OK) != 0) continue;
-    if (is_free(run_dir + "/lock") && is_free(run_dir + "/serve.pid")) remove_run_dir(run_dir);
+    if (other == name || !launch::is_private(run_dir)) continue;
+    if (is_free(run_dir + "/lock") && is_free(run_dir + "/serve.pid")) launch::remove_run_dir(run_dir);
   }
 }
 
@@ -84,15 +53,12 @@ void sweep_dead_instances(const std::string& own) {
 Result<std::unique_ptr<Keeper>> Keeper::start(const KeeperOptions& options) {
   const auto& run_dir = options.host.run_dir;
   CHECK_OK(sys::make_dirs(run_dir, 0700));
-  TRY(auto lock, take_lock(run_dir));
-  if (options.private_instance) {
-    auto marked = sys::write_new_file(AT_FDCWD, (run_dir + "/private").c_str(), "", 0600);
-    if (!marked && marked.error().sys() != EEXIST) return std::move(marked).error();
-  }
+  TRY(auto lock, launch::lock_run_dir(run_dir, "keeper"));
+  if (options.private_instance) CHECK_OK(launch::mark_private(run_dir));
   sweep_dead_instances(run_dir);
   TRY(auto host, Host::prepare(options.host));
   CHECK_OK(sys::make_dirs(run_dir + "/sandboxes", 0700));
-  for (const auto& name : names_in(run_dir + "/sandboxes")) ::unlink(cat(run_dir, "/sandboxes/", name).c_str());
+  for (const auto& name : sys::fs::names_in(run_dir + "/sandboxes")) ::unlink(cat(run_dir, "/sandboxes/", name).c_str());
   std::unique_ptr<Keeper> keeper(new Keeper(options, std::move(host)));
   keeper->lock_ = std::move(lock);
   CHECK_OK(keeper->open_doors());
@@ -151,7 +117,7 @@ Result<> Keeper::run() {
 void Keeper::leave_nothing() {
   const auto& run_dir = options_.host.run_dir;
   listener_.reset();
-  if (options_.private_instance) return remove_run_dir(run_dir);
+  if (options_.private_instance) return launch::remove_run_dir(run_dir);
   ::unlink((run_dir + "/launch.sock").c_str());
   for (const char* name : {"/work", "/sandboxes"}) ::rmdir((run_dir + name).c_str());
 }

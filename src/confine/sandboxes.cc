@@ -1,9 +1,6 @@
 // How sandboxes come and go. Whatever fails on the way in, they leave the same way as one that lived.
 #include <fcntl.h>
 #include <sys/resource.h>
-#include <sys/socket.h>
-#include <sys/syscall.h>
-#include <sys/un.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -19,6 +16,7 @@
 #include "confine/enter.h"
 #include "confine/keeper.h"
 #include "sys/kernel_file.h"
+#include "sys/pipe.h"
 #include "sys/raw.h"
 
 namespace osb::confine {
@@ -46,29 +44,6 @@ Result<std::string> layer_of(const wire::CreateRequest& request, const Host& hos
   std::string_view digest(request.layers[0].hex, sizeof request.layers[0].hex);
   if (digest.find_first_not_of("0123456789abcdef") != std::string_view::npos) return refuse("layer name");
   return host.layer_path(digest);
-}
-
-// Through the directory's descriptor the name fits whatever the length of the run directory.
-Result<Fd> listen_at(const std::string& directory, const std::string& id) {
-  Fd socket(::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
-  TRY(auto dir, sys::open_dir(directory));
-  if (!socket) return Error::from_errno("socket", errno);
-  sockaddr_un address{};
-  address.sun_family = AF_UNIX;
-  std::string path = cat("/proc/self/fd/", dir.get(), "/", id, ".sock");
-  std::memcpy(address.sun_path, path.data(), path.size());
-  if (::bind(socket.get(), reinterpret_cast<sockaddr*>(&address), sizeof address) != 0) return Error::from_errno("bind", errno);
-  if (::listen(socket.get(), 128) != 0) return Error::from_errno("listen", errno);
-  return socket;
-}
-
-struct Ends {
-  Fd read, write;
-};
-Result<Ends> make_pipe() {
-  int ends[2];
-  if (::pipe2(ends, O_CLOEXEC) != 0) return Error::from_errno("pipe", errno);
-  return Ends{Fd(ends[0]), Fd(ends[1])};
 }
 
 std::uint64_t nanos(const timeval& time) {
@@ -129,15 +104,15 @@ Result<> Keeper::begin_create(Sandbox& sandbox, const wire::CreateRequest& reque
   TRY(auto counter, sys::open_at(AT_FDCWD, cat("/proc/self/fd/", sandbox.oom_counter.get()).c_str(), O_RDONLY));
   base.oom_counter = counter.get();
   CHECK_OK(step(Step::listener));
-  TRY(auto listener, listen_at(options_.host.run_dir + "/sandboxes", sandbox.id));
+  TRY(auto listener, launch::listen_for_execd(options_.host.run_dir + "/sandboxes", sandbox.id, 0));
   base.listener = listener.get();
   CHECK_OK(step(Step::clone));
   return make_process(sandbox, plan);
 }
 
 Result<> Keeper::make_process(Sandbox& sandbox, Plan& plan) {
-  TRY(auto report, make_pipe());
-  TRY(auto go, make_pipe());
+  TRY(auto report, sys::make_pipe());
+  TRY(auto go, sys::make_pipe());
   plan.base.report = report.write.get();
   plan.go = go.read.get();
   int pidfd = -1;
@@ -218,7 +193,7 @@ void Keeper::destroy_all() {
 void Keeper::on_pid_exit(Sandbox& sandbox) {
   siginfo_t info{};
   rusage used{};
-  bool ours = ::syscall(SYS_waitid, P_PIDFD, sandbox.pidfd.get(), &info, WEXITED, &used) == 0;
+  bool ours = sys::raw::wait_pidfd(sandbox.pidfd.get(), info, used) == 0;
   unwatch(sandbox.pidfd.get());
   sandbox.pidfd.reset();
   sandbox.pid = 0;

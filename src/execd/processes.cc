@@ -9,18 +9,13 @@
 #include <algorithm>
 
 #include "base/text.h"
+#include "sys/pipe.h"
 
 namespace osb::execd {
 namespace {
 
 constexpr int kReapAtOnce = 1024;
 constexpr rlim_t kOpenFiles = 4096;
-
-Result<Pipe> make_pipe() {
-  int ends[2];
-  if (::pipe2(ends, O_CLOEXEC) != 0) return Error::from_errno("pipe", errno, Errc::exhausted);
-  return Pipe{Fd(ends[0]), Fd(ends[1])};
-}
 
 // Only execd's end: a program that finds its own end non-blocking would misbehave.
 void make_non_blocking(const Fd& fd) { ::fcntl(fd.get(), F_SETFL, O_NONBLOCK); }
@@ -87,13 +82,13 @@ Result<> Processes::open_pipes(const StartRequest& request, Pipes& pipes) const 
   if (request.inherit_stdio || request.input >= 0) return Ok{};
   if (request.terminal) return open_terminal_for(request, pipes);
   if (request.with_stdin) {
-    TRY(pipes.in, make_pipe());
+    TRY(pipes.in, sys::make_pipe());
     make_non_blocking(pipes.in.write);
   }
-  TRY(pipes.out, make_pipe());
+  TRY(pipes.out, sys::make_pipe());
   make_non_blocking(pipes.out.read);
   if (request.merge_output) return Ok{};
-  TRY(pipes.err, make_pipe());
+  TRY(pipes.err, sys::make_pipe());
   make_non_blocking(pipes.err.read);
   return Ok{};
 }

@@ -1,5 +1,4 @@
 // What a launcher before us left: living sandboxes are taken over, everything else of this instance is removed.
-#include <dirent.h>
 #include <fcntl.h>
 #include <sys/file.h>
 #include <sys/mount.h>
@@ -11,6 +10,8 @@
 #include "base/log.h"
 #include "base/text.h"
 #include "launch/launcher.h"
+#include "launch/run_dir.h"
+#include "sys/fs_walk.h"
 #include "sys/kernel_file.h"
 #include "sys/raw.h"
 
@@ -26,28 +27,6 @@ std::int32_t find_init(const std::vector<std::int32_t>& pids) {
       if (line.starts_with("NSpid:") && (line.ends_with("\t1"))) return pid;
   }
   return 0;
-}
-
-std::vector<std::string> names_in(const std::string& directory) {
-  std::vector<std::string> names;
-  DIR* dir = ::opendir(directory.c_str());
-  if (dir == nullptr) return names;
-  while (auto* entry = ::readdir(dir))
-    if (std::string_view(entry->d_name) != "." && std::string_view(entry->d_name) != "..") names.emplace_back(entry->d_name);
-  ::closedir(dir);
-  return names;
-}
-
-// Only our own flat layout: plain files, and directories one level down.
-void remove_run_dir(const std::string& run_dir) {
-  for (const auto& name : names_in(run_dir)) {
-    std::string path = run_dir + "/" + name;
-    if (::unlink(path.c_str()) == 0) continue;
-    ::umount2(path.c_str(), MNT_DETACH);
-    for (const auto& inner : names_in(path)) ::unlink((path + "/" + inner).c_str());
-    ::rmdir(path.c_str());
-  }
-  ::rmdir(run_dir.c_str());
 }
 
 }  // namespace
@@ -95,7 +74,7 @@ void Launcher::remove_strays() {
     }
   }
   std::string sockets = options_.host.run_dir + "/sandboxes";
-  for (const auto& name : names_in(sockets))
+  for (const auto& name : sys::fs::names_in(sockets))
     if (find(name.substr(0, name.find('.'))) == nullptr) ::unlink((sockets + "/" + name).c_str());
 }
 
@@ -115,9 +94,9 @@ void Launcher::leave_nothing() {
 }
 
 void sweep_dead_private_instances(const std::string& run_root, const std::string& ranges_dir, const std::string& own_instance) {
-  for (const auto& name : names_in(run_root)) {
+  for (const auto& name : sys::fs::names_in(run_root)) {
     std::string run_dir = run_root + "/" + name;
-    if (name == own_instance || ::access((run_dir + "/private").c_str(), F_OK) != 0) continue;
+    if (name == own_instance || !is_private(run_dir)) continue;
     auto lock = sys::open_at(AT_FDCWD, (run_dir + "/lock").c_str(), O_RDWR);
     if (!lock || ::flock(lock->get(), LOCK_EX | LOCK_NB) != 0) continue;  // alive, or not ready yet
     auto groups = Cgroups::open(name, run_dir + "/cgroup2");

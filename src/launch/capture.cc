@@ -14,6 +14,7 @@
 #include <cstring>
 
 #include "base/text.h"
+#include "sys/pipe.h"
 #include "sys/raw.h"
 
 namespace osb::launch {
@@ -104,10 +105,8 @@ Result<> copy_all(const CaptureJob& job, CaptureReport& report) {
 }  // namespace
 
 Result<CaptureHelper> start_capture(const CaptureJob& job) {
-  int ends[2];
-  if (::pipe2(ends, O_CLOEXEC | O_NONBLOCK) != 0) return Error::from_errno("pipe", errno);
-  CaptureHelper helper{Fd(), Fd(ends[0])};
-  Fd theirs(ends[1]);
+  TRY(auto report, sys::make_pipe(O_NONBLOCK));
+  CaptureHelper helper{Fd(), std::move(report.read)};
   int pidfd = -1;
   clone_args args{};
   args.flags = CLONE_PIDFD;
@@ -116,7 +115,7 @@ Result<CaptureHelper> start_capture(const CaptureJob& job) {
   pid_t launcher = ::getpid();
   int child = raw::clone3(args);
   if (child < 0) return Error::from_errno("clone snapshot helper", errno);
-  if (child == 0) run_helper(job, theirs.get(), launcher);
+  if (child == 0) run_helper(job, report.write.get(), launcher);
   helper.pidfd = Fd(pidfd);
   return helper;
 }

@@ -1,13 +1,17 @@
 #include "launch/channel.h"
 
+#include <fcntl.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/un.h>
+#include <unistd.h>
 
 #include <cerrno>
 #include <cstring>
 
+#include "base/text.h"
 #include "sys/descriptor_message.h"
+#include "sys/kernel_file.h"
 
 namespace osb::launch {
 
@@ -37,6 +41,22 @@ Result<Fd> listen_seqpacket(const std::string& path) {
   if (::bind(socket.get(), reinterpret_cast<sockaddr*>(&address), sizeof address) != 0) return Error::from_errno("bind " + path, errno);
   if (::chmod(path.c_str(), 0600) != 0) return Error::from_errno("chmod " + path, errno);
   if (::listen(socket.get(), 16) != 0) return Error::from_errno("listen " + path, errno);
+  return socket;
+}
+
+Result<Fd> listen_for_execd(const std::string& directory, const std::string& id, unsigned owner) {
+  Fd socket(::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
+  TRY(auto dir, sys::open_dir(directory));
+  if (!socket) return Error::from_errno("socket", errno);
+  sockaddr_un address{};
+  address.sun_family = AF_UNIX;
+  // Through the directory's descriptor the name fits whatever the length of the run directory.
+  std::string path = cat("/proc/self/fd/", dir.get(), "/", id, ".sock");
+  std::memcpy(address.sun_path, path.data(), path.size());
+  if (::bind(socket.get(), reinterpret_cast<sockaddr*>(&address), sizeof address) != 0) return Error::from_errno("bind", errno);
+  if (owner != 0 && ::fchownat(dir.get(), (id + ".sock").c_str(), owner, 0, AT_SYMLINK_NOFOLLOW) != 0)
+    return Error::from_errno("chown socket", errno);
+  if (::listen(socket.get(), 128) != 0) return Error::from_errno("listen", errno);
   return socket;
 }
 

@@ -31,6 +31,8 @@ class Channel {
 
 // Listens at `path` (0600); a stale file there is replaced.
 Result<Fd> listen_seqpacket(const std::string& path);
+// The socket of a sandbox's execd: `directory`/<id>.sock. It is given to `owner`; 0: it stays ours.
+Result<Fd> listen_for_execd(const std::string& directory, const std::string& id, unsigned owner);
 // The peer's uid when it may command the launcher: root or `allowed_uid`.
 bool peer_is_allowed(int socket, unsigned allowed_uid);
 

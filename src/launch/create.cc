@@ -4,7 +4,6 @@
 #include <poll.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
-#include <sys/un.h>
 
 #include <algorithm>
 #include <cerrno>
@@ -18,6 +17,7 @@
 #include "launch/disk.h"
 #include "launch/launcher.h"
 #include "sys/kernel_file.h"
+#include "sys/pipe.h"
 #include "sys/raw.h"
 
 namespace osb::launch {
@@ -53,22 +53,6 @@ Result<> check(const wire::CreateRequest& request) {
       request.policy.root > RootMode::writable)
     return refuse("policy");
   return Ok{};
-}
-
-Result<Fd> listen_at(const std::string& directory, const std::string& id, unsigned owner) {
-  Fd socket(::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
-  TRY(auto dir, sys::open_dir(directory));
-  if (!socket) return Error::from_errno("socket", errno);
-  sockaddr_un address{};
-  address.sun_family = AF_UNIX;
-  // Through the directory's descriptor the name fits whatever the length of the run directory.
-  std::string path = cat("/proc/self/fd/", dir.get(), "/", id, ".sock");
-  std::memcpy(address.sun_path, path.data(), path.size());
-  if (::bind(socket.get(), reinterpret_cast<sockaddr*>(&address), sizeof address) != 0) return Error::from_errno("bind", errno);
-  if (owner != 0 && ::fchownat(dir.get(), (id + ".sock").c_str(), owner, 0, AT_SYMLINK_NOFOLLOW) != 0)
-    return Error::from_errno("chown socket", errno);
-  if (::listen(socket.get(), 128) != 0) return Error::from_errno("listen", errno);
-  return socket;
 }
 
 }  // namespace
@@ -181,24 +165,21 @@ Result<> Launcher::begin_create(Sandbox& sandbox, const wire::CreateRequest& req
   }
 
   CHECK_OK(step(Step::listener));
-  TRY(auto listener, listen_at(options_.host.run_dir + "/sandboxes", sandbox.id, options_.allowed_uid));
+  TRY(auto listener, listen_for_execd(options_.host.run_dir + "/sandboxes", sandbox.id, options_.allowed_uid));
   plan.listener = listener.get();
-  int ends[2];
-  if (::pipe2(ends, O_CLOEXEC) != 0) return Error::from_errno("pipe", errno);
-  sandbox.report = Fd(ends[0]);
-  Fd report_end(ends[1]);
-  plan.report = report_end.get();
+  TRY(auto report, sys::make_pipe());
+  sandbox.report = std::move(report.read);
+  plan.report = report.write.get();
   Fd set_up_end;
   if (request.spare) {
     TRY(set_up_end, open_set_up_channel(sandbox, setup));
     plan.setup = set_up_end.get();
   }
-  Fd started_end;  // nobody writes to it; the new process closes the last copy when it is a sandbox
+  Pipe started;  // nobody writes to it; the new process closes the last copy when it is a sandbox
   if (request.answer_at_exec || request.spare) {
-    if (::pipe2(ends, O_CLOEXEC) != 0) return Error::from_errno("pipe", errno);
-    sandbox.started = Fd(ends[0]);
-    started_end = Fd(ends[1]);
-    plan.started = started_end.get();
+    TRY(started, sys::make_pipe());
+    sandbox.started = std::move(started.read);
+    plan.started = started.write.get();
   }
 
   CHECK_OK(step(Step::clone));

@@ -12,6 +12,7 @@
 #include "base/text.h"
 #include "launch/device_filter.h"
 #include "launch/held_root.h"
+#include "launch/host_view.h"
 #include "launch/sealed_program.h"
 #include "launch/shape.h"
 #include "model/launch_wire.h"
@@ -56,13 +57,6 @@ Result<> write_tree(int dir, const std::string& top, const std::vector<TextFile>
   return Ok{};
 }
 
-std::vector<std::string> existing_in_proc(const std::vector<const char*>& names) {
-  std::vector<std::string> found;
-  for (const char* name : names)
-    if (::access(cat("/proc/", name).c_str(), F_OK) == 0) found.push_back(name);
-  return found;
-}
-
 // Files only the host's root may open need no cover: no id of a sandbox is the host's root, and no capability of a sandbox
 // reaches over to it. Covers are paid for by every create.
 std::vector<std::string> open_to_others(const std::vector<const char*>& names) {
@@ -71,16 +65,6 @@ std::vector<std::string> open_to_others(const std::vector<const char*>& names) {
     struct stat info{};
     bool closed = ::stat(cat("/proc/", name).c_str(), &info) == 0 && info.st_uid == 0 && (info.st_mode & 077) == 0;
     if (!closed) found.push_back(name);
-  }
-  return found;
-}
-
-std::vector<enter::HostDirectory> find_host_directories() {
-  std::vector<enter::HostDirectory> found;
-  for (const char* name : {"usr", "bin", "sbin", "lib", "lib32", "lib64", "libx32"}) {
-    struct stat info{};
-    std::string path = cat("/", name);
-    if (::lstat(path.c_str(), &info) == 0 && S_ISDIR(info.st_mode)) found.push_back({path, name});
   }
   return found;
 }
@@ -101,7 +85,7 @@ Result<Host> Host::prepare(const HostOptions& options) {
   TRY(host.execd_, seal_program(options.execd));
   CHECK_OK(host.compile_filters());
   host.list_proc();
-  host.facts_.directories = find_host_directories();
+  host.facts_.directories = host_directories();
   CHECK_OK(sys::make_dirs(options.data_dir, 0700));
   CHECK_OK(host.build_scaffold());
   CHECK_OK(enter_private_mounts(options));

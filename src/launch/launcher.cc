@@ -2,7 +2,6 @@
 
 #include <fcntl.h>
 #include <sys/epoll.h>
-#include <sys/file.h>
 #include <sys/socket.h>
 #include <sys/timerfd.h>
 #include <sys/wait.h>
@@ -14,6 +13,7 @@
 #include "base/clock.h"
 #include "base/log.h"
 #include "base/text.h"
+#include "launch/run_dir.h"
 #include "sys/kernel_file.h"
 
 namespace osb::launch {
@@ -34,18 +34,6 @@ const Request* as(const Received& message) {
   return message.size >= sizeof(Request) ? reinterpret_cast<const Request*>(message.bytes) : nullptr;
 }
 
-// One launcher an instance: the lock is the proof, and falls with the process. A predecessor that was just killed may
-// have helpers that hold copies of it for a moment longer, so the lock is asked for more than once.
-Result<Fd> take_lock(const std::string& run_dir) {
-  TRY(auto lock, sys::open_at(AT_FDCWD, (run_dir + "/lock").c_str(), O_RDWR | O_CREAT, 0600));
-  for (int tries = 0; ::flock(lock.get(), LOCK_EX | LOCK_NB) != 0; ++tries) {
-    if (tries == 200)
-      return Error(Errc::conflict, "another launcher runs this instance").with_hint("stop it, or choose another --instance");
-    ::usleep(10'000);
-  }
-  return lock;
-}
-
 }  // namespace
 
 Launcher::Launcher(LauncherOptions options, Host host, Cgroups groups, Ledger ledger, IdRanges ranges)
@@ -60,11 +48,8 @@ Launcher::Launcher(LauncherOptions options, Host host, Cgroups groups, Ledger le
 Result<std::unique_ptr<Launcher>> Launcher::start(const LauncherOptions& options) {
   const auto& host_options = options.host;
   CHECK_OK(sys::make_dirs(host_options.run_dir, 0700));
-  TRY(auto lock, take_lock(host_options.run_dir));
-  if (options.private_instance) {
-    auto marked = sys::write_new_file(AT_FDCWD, (host_options.run_dir + "/private").c_str(), "", 0600);
-    if (!marked && marked.error().sys() != EEXIST) return std::move(marked).error();
-  }
+  TRY(auto lock, lock_run_dir(host_options.run_dir, "launcher"));
+  if (options.private_instance) CHECK_OK(mark_private(host_options.run_dir));
   auto run_root = host_options.run_dir.substr(0, host_options.run_dir.rfind('/'));
   sweep_dead_private_instances(run_root, host_options.ranges_dir, host_options.instance);
   TRY(auto groups, Cgroups::open(host_options.instance, host_options.run_dir + "/cgroup2"));

@@ -1,17 +1,14 @@
 // opensandbox-launch: the privileged half. Small, single-threaded, no JSON, no network.
-#include <fcntl.h>
-#include <signal.h>
-#include <sys/prctl.h>
 #include <sys/stat.h>
-#include <unistd.h>
 
 #include <cstdio>
-#include <cstring>
+#include <cstdlib>
 #include <optional>
 
 #include "base/log.h"
 #include "base/text.h"
 #include "launch/launcher.h"
+#include "launch/start_up.h"
 
 namespace {
 
@@ -22,12 +19,6 @@ constexpr char kUsage[] =
     "usage: opensandbox-launch --instance NAME --run-dir DIR --ranges-dir DIR --data-dir DIR --execd FILE\n"
     "                          [--private] [--allow-uid N] [--pool N] [--stems N] [--background] [--log FILE]\n"
     "                          [--fail-at STEP | --die-at STEP]   (fault injection for tests)\n";
-
-std::optional<wire::Step> parse_step(std::string_view name) {
-  for (std::uint32_t i = 1; i < static_cast<std::uint32_t>(wire::Step::count_); ++i)
-    if (name == wire::name_of(static_cast<wire::Step>(i))) return static_cast<wire::Step>(i);
-  return std::nullopt;
-}
 
 struct Arguments {
   LauncherOptions options;
@@ -68,7 +59,7 @@ std::optional<Arguments> parse(int argc, char** argv) {
       out.options.pool = *number;
     else if (number && *number <= 64 && flag == "--stems")
       out.options.stems = *number;
-    else if (auto step = parse_step(value); step && flag == "--fail-at")
+    else if (auto step = wire::step_named(value); step && flag == "--fail-at")
       out.options.fail_at = *step;
     else if (step && flag == "--die-at")
       out.options.die_at = *step;
@@ -85,30 +76,6 @@ bool is_instance_name(std::string_view name) {
   return !name.empty() && name.size() <= 64 && name.find_first_not_of("abcdefghijklmnopqrstuvwxyz0123456789-") == std::string_view::npos;
 }
 
-// Standard streams of whoever started us are not ours to keep.
-void leave_terminal(const std::string& log_file) {
-  Fd null(::open("/dev/null", O_RDWR | O_CLOEXEC));
-  Fd log(log_file.empty() ? -1 : ::open(log_file.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0600));
-  ::dup2(null.get(), 0);
-  ::dup2(null.get(), 1);
-  ::dup2(log ? log.get() : null.get(), 2);
-}
-
-// Runs the rest of main in a child of its own session; the caller waits for one byte that says whether it started.
-// The fork comes before everything else: the lock and the mount namespace belong to the process that stays.
-Fd go_to_background() {
-  int ready[2];
-  if (::pipe2(ready, O_CLOEXEC) != 0) ::_exit(1);
-  if (pid_t child = ::fork(); child != 0) {
-    ::close(ready[1]);
-    char answer = 1;
-    ::_exit(child > 0 && ::read(ready[0], &answer, 1) == 1 ? answer : 1);
-  }
-  ::close(ready[0]);
-  ::setsid();
-  return Fd(ready[1]);
-}
-
 }  // namespace
 
 int main(int argc, char** argv) {
@@ -118,24 +85,13 @@ int main(int argc, char** argv) {
     return 2;
   }
   ::umask(022);
-  ::signal(SIGPIPE, SIG_IGN);
-  ::signal(SIGHUP, SIG_IGN);
-  ::signal(SIGINT, SIG_IGN);  // Ctrl-C in the terminal of whoever started us is meant for them
+  launch::ignore_signals_of_others();
   ::clearenv();
   ::setenv("PATH", "/usr/sbin:/usr/bin:/sbin:/bin", 1);
-  Fd ready = arguments->background ? go_to_background() : Fd();
+  Fd ready = arguments->background ? launch::go_to_background() : Fd();
   auto launcher = launch::Launcher::start(arguments->options);
-  if (!launcher) {
-    std::fprintf(stderr, "opensandbox-launch: %s\n", launcher.error().what().c_str());
-    if (!launcher.error().hint().empty()) std::fprintf(stderr, "hint: %s\n", launcher.error().hint().c_str());
-    return 1;
-  }
-  if (ready) {
-    char good = 0;
-    [[maybe_unused]] auto n = ::write(ready.get(), &good, 1);
-    ready.reset();
-    leave_terminal(arguments->log_file);
-  }
+  if (!launcher) return launch::tell_failure("opensandbox-launch", launcher.error());
+  if (ready) launch::say_started(std::move(ready), arguments->log_file);
   if (auto ended = (*launcher)->run(); !ended) {
     log::error("launcher failed", {{"error", ended.error().what()}});
     return 1;

@@ -51,4 +51,10 @@ const char* name_of(Step step) {
   return "?";
 }
 
+std::optional<Step> step_named(std::string_view name) {
+  for (std::uint32_t i = 1; i < static_cast<std::uint32_t>(Step::count_); ++i)
+    if (name == name_of(static_cast<Step>(i))) return static_cast<Step>(i);
+  return std::nullopt;
+}
+
 }  // namespace osb::wire

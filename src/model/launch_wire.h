@@ -6,6 +6,8 @@
 #pragma once
 #include <cstddef>
 #include <cstdint>
+#include <optional>
+#include <string_view>
 #include <type_traits>
 
 #include "base/id.h"
@@ -129,6 +131,7 @@ enum class Step : std::uint32_t {
   count_,
 };
 const char* name_of(Step step);
+std::optional<Step> step_named(std::string_view name);
 
 struct CreateReply {
   Head head{.op = Op::create};

@@ -107,6 +107,14 @@ TEST_F(Fs, LinkAtLinksASymlinkItselfAndRenameNewNeverReplaces) {
   EXPECT_TRUE(S_ISLNK(stat_at(dir_.get(), "t")->st_mode));
 }
 
+TEST_F(Fs, NamesOfADirectoryComeInOrderAndNoneOfAMissingOne) {
+  put("b");
+  put("a");
+  EXPECT_EQ(names_in(path_), (std::vector<std::string>{"a", "b"}));
+  EXPECT_TRUE(names_in(path_ + "/missing").empty());
+  EXPECT_TRUE(names_in(path_ + "/a").empty());
+}
+
 TEST_F(Fs, OneHolderAtATimeHasTheLock) {
   put("lock");
   auto first = open_beneath(dir_.get(), "lock", O_RDONLY);

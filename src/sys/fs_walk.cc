@@ -102,6 +102,12 @@ Result<std::vector<std::string>> list_dir(int dir, std::size_t max_names) {
   return names;
 }
 
+std::vector<std::string> names_in(const std::string& directory) {
+  auto dir = open_directory(directory);
+  auto names = dir ? list_dir(dir->get(), SIZE_MAX) : std::move(dir).error();
+  return names ? *std::move(names) : std::vector<std::string>();
+}
+
 Result<> remove_tree(int dir, const std::string& name) {
   auto info = stat_at(dir, name);
   if (!info && info.error().sys() == ENOENT) return Ok{};

@@ -10,6 +10,8 @@ namespace osb::sys::fs {
 
 // Names in a directory in byte order, without "." and "..". Errc::too_large past `max_names`.
 Result<std::vector<std::string>> list_dir(int dir, std::size_t max_names);
+// The same for a directory of our own, or of the kernel's; none where there is no such directory.
+std::vector<std::string> names_in(const std::string& directory);
 
 // Removes `name` and all it holds. Ok when it is not there. At most one descriptor a level is open.
 Result<> remove_tree(int dir, const std::string& name);

@@ -9,7 +9,9 @@
 #include <linux/openat2.h>
 #include <linux/sched.h>
 #include <signal.h>
+#include <sys/resource.h>
 #include <sys/syscall.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include <cstddef>
@@ -25,6 +27,11 @@ inline int clone3(clone_args& args) { return static_cast<int>(::syscall(SYS_clon
 inline int pidfd_open(pid_t pid) { return static_cast<int>(::syscall(SYS_pidfd_open, pid, 0u)); }
 inline int pidfd_send_signal(int pidfd, int signal) {
   return static_cast<int>(::syscall(SYS_pidfd_send_signal, pidfd, signal, nullptr, 0u));
+}
+
+// Reaps the process, with what it and the children it waited for have used.
+inline int wait_pidfd(int pidfd, siginfo_t& info, rusage& used) {
+  return static_cast<int>(::syscall(SYS_waitid, P_PIDFD, pidfd, &info, WEXITED, &used));
 }
 
 inline int openat2(int dir, const char* path, std::uint64_t flags, std::uint64_t resolve, std::uint64_t mode = 0) {

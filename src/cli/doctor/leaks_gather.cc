@@ -1,4 +1,3 @@
-#include <dirent.h>
 #include <fcntl.h>
 #include <sys/file.h>
 #include <sys/stat.h>
@@ -12,22 +11,13 @@
 #include "cli/doctor/host_cgroups.h"
 #include "cli/doctor/leaks.h"
 #include "model/ledger_record.h"
+#include "sys/fs_walk.h"
 #include "sys/kernel_file.h"
 
 namespace osb::cli {
 namespace {
 
 constexpr std::string_view kGroupPrefix = "opensandbox-";
-
-std::vector<std::string> names_in(const std::string& path) {
-  std::vector<std::string> out;
-  DIR* dir = ::opendir(path.c_str());
-  if (dir == nullptr) return out;
-  while (auto* entry = ::readdir(dir))
-    if (std::string_view name = entry->d_name; name != "." && name != "..") out.emplace_back(name);
-  ::closedir(dir);
-  return out;
-}
 
 bool exists(const std::string& path) { return ::access(path.c_str(), F_OK) == 0; }
 
@@ -43,22 +33,22 @@ void gather_ledger(Snapshot& out, const std::string& run_dir, const std::string&
 }
 
 void gather_records(Snapshot& out, const LeakPlaces& places) {
-  for (const auto& name : names_in(places.run_root))
+  for (const auto& name : sys::fs::names_in(places.run_root))
     if (name != "ranges") gather_ledger(out, cat(places.run_root, "/", name), name);
 }
 
 void gather_instances(Snapshot& out, const LeakPlaces& places) {
-  for (const auto& name : names_in(places.run_root)) {
+  for (const auto& name : sys::fs::names_in(places.run_root)) {
     auto run_dir = cat(places.run_root, "/", name);
     struct stat info{};
     if (name == "ranges" || ::lstat(run_dir.c_str(), &info) != 0 || !S_ISDIR(info.st_mode)) continue;
     Snapshot::Instance instance{name, exists(cat(run_dir, "/private")) || exists(cat(run_dir, "/.private-instance")), false};
     instance.is_alive = is_locked(cat(run_dir, "/lock")) || is_locked(cat(run_dir, "/serve.pid"));
     out.instances.push_back(std::move(instance));
-    for (const auto& socket : names_in(cat(run_dir, "/sandboxes")))
+    for (const auto& socket : sys::fs::names_in(cat(run_dir, "/sandboxes")))
       out.sockets.push_back({name, socket.substr(0, socket.find('.')), cat(run_dir, "/sandboxes/", socket)});
   }
-  for (const auto& number : names_in(cat(places.run_root, "/ranges"))) {
+  for (const auto& number : sys::fs::names_in(cat(places.run_root, "/ranges"))) {
     auto text = sys::read_file(cat(places.run_root, "/ranges/", number), 256);
     if (!text) continue;
     auto owner = std::string_view(*text).substr(0, text->find_first_of(" \n"));
@@ -67,12 +57,12 @@ void gather_instances(Snapshot& out, const LeakPlaces& places) {
 }
 
 void gather_groups(Snapshot& out, const std::string& hierarchy) {
-  for (const auto& name : names_in(hierarchy)) {
+  for (const auto& name : sys::fs::names_in(hierarchy)) {
     if (!name.starts_with(kGroupPrefix)) continue;
     auto instance = name.substr(kGroupPrefix.size());
     if (instance.starts_with("doctor-")) continue;  // another doctor's probe
     out.groups.push_back({hierarchy, instance, {}});
-    for (const auto& berth : names_in(cat(hierarchy, "/", name))) {
+    for (const auto& berth : sys::fs::names_in(cat(hierarchy, "/", name))) {
       auto inside = sys::read_file(cat(hierarchy, "/", name, "/", berth, "/cgroup.procs"), 1 << 20);
       if (inside) out.groups.push_back({hierarchy, instance, berth, !inside->empty()});  // files and what is just gone have none
     }
@@ -100,7 +90,7 @@ void read_place(Snapshot::Process& process, std::string_view cgroup) {
 }
 
 void gather_processes(Snapshot& out) {
-  for (const auto& name : names_in("/proc")) {
+  for (const auto& name : sys::fs::names_in("/proc")) {
     auto pid = parse_int<std::int32_t>(name);
     if (!pid) continue;
     auto status = sys::read_file(cat("/proc/", name, "/status"), 64 * 1024);
@@ -134,15 +124,15 @@ void gather_mounts(Snapshot& out, const LeakPlaces& places) {
 
 void gather_disks(Snapshot& out, const LeakPlaces& places) {
   auto disks = cat(places.state_dir, "/disks");
-  for (const auto& name : names_in(disks))
+  for (const auto& name : sys::fs::names_in(disks))
     if (name.ends_with(".img")) out.disks.push_back({name.substr(0, name.size() - 4), cat(disks, "/", name)});
-  for (const auto& device : names_in("/sys/block")) {
+  for (const auto& device : sys::fs::names_in("/sys/block")) {
     if (!device.starts_with("loop")) continue;
     auto backing = sys::read_file(cat("/sys/block/", device, "/loop/backing_file"), 4096);
     if (backing && backing->starts_with(cat(places.state_dir, "/")) && backing->contains("/disks/"))
       out.loops.push_back({cat("/dev/", device), std::string(split(*backing, '\n')[0])});
   }
-  out.private_states = names_in(cat(places.state_dir, "/private"));
+  out.private_states = sys::fs::names_in(cat(places.state_dir, "/private"));
 }
 
 }  // namespace
