@@ -33,19 +33,8 @@ constexpr std::uint64_t kAgentCapabilities =
 // What root mode adds, so that its payload can keep the eight it is promised.
 constexpr std::uint64_t kRootModeExtra = bit(CAP_FSETID) | bit(CAP_NET_BIND_SERVICE);
 
-// ---- Landlock rights by ABI; the numbers are the kernel's and newer than some build hosts' headers ----
-constexpr std::uint64_t kFsAbi1 = (1ull << 13) - 1;
-constexpr std::uint64_t kRefer = 1ull << 13;                       // ABI 2
-constexpr std::uint64_t kTruncate = 1ull << 14;                    // ABI 3
-constexpr std::uint64_t kIoctlDev = 1ull << 15;                    // ABI 5
-constexpr std::uint64_t kScopeAbstractUnix = 1, kScopeSignal = 2;  // ABI 6
-
-constexpr std::uint64_t kOfFiles =
-    LANDLOCK_ACCESS_FS_EXECUTE | LANDLOCK_ACCESS_FS_WRITE_FILE | LANDLOCK_ACCESS_FS_READ_FILE | kTruncate | kIoctlDev;
-
-std::uint64_t handled_rights(int abi) {
-  return kFsAbi1 | (abi >= 2 ? kRefer : 0) | (abi >= 3 ? kTruncate : 0) | (abi >= 5 ? kIoctlDev : 0);
-}
+constexpr std::uint64_t kOfFiles = LANDLOCK_ACCESS_FS_EXECUTE | LANDLOCK_ACCESS_FS_WRITE_FILE | LANDLOCK_ACCESS_FS_READ_FILE |
+                                   raw::kLandlockTruncate | raw::kLandlockIoctlDev;
 
 bool allow(int ruleset, const char* path, std::uint64_t rights) {
   int fd = ::open(path, O_PATH | O_CLOEXEC);
@@ -105,14 +94,12 @@ bool Privileges::set_rlimits() {
 bool Privileges::make_landlock_rules() {
   int abi = plan_.host.landlock_abi;
   raw::LandlockRuleset ruleset;
-  ruleset.handled_fs = handled_rights(abi);
-  if (abi >= 6) ruleset.scoped = kScopeAbstractUnix | kScopeSignal;
-  // Older kernels refuse a struct longer than theirs unless the tail is zero; the size says how much is meant.
-  std::size_t size = abi >= 6 ? sizeof ruleset : abi >= 4 ? 16 : 8;
-  landlock_ = raw::landlock_create_ruleset(ruleset, size);
+  ruleset.handled_fs = raw::landlock_fs_rights(abi);
+  ruleset.scoped = raw::landlock_scopes(abi);
+  landlock_ = raw::landlock_create_ruleset(ruleset, abi);
   if (landlock_ < 0) return false;
   constexpr std::uint64_t kRead = LANDLOCK_ACCESS_FS_EXECUTE | LANDLOCK_ACCESS_FS_READ_FILE | LANDLOCK_ACCESS_FS_READ_DIR;
-  std::uint64_t devices = (kRead | LANDLOCK_ACCESS_FS_WRITE_FILE | kTruncate | kIoctlDev) & ruleset.handled_fs;
+  std::uint64_t devices = (kRead | LANDLOCK_ACCESS_FS_WRITE_FILE | raw::kLandlockTruncate | raw::kLandlockIoctlDev) & ruleset.handled_fs;
   if (plan_.policy.root == RootMode::writable) return allow(landlock_, "/", ruleset.handled_fs);
   if (!allow(landlock_, "/", kRead) || !allow(landlock_, "/dev", devices)) return false;
   for (const char* path : {"/workspace", "/home/user", "/tmp", "/var/tmp", "/run", "/dev/shm", "/dev/mqueue"})

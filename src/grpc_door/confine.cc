@@ -8,7 +8,6 @@
 #include <cerrno>
 
 #include "base/fd.h"
-#include "base/log.h"
 #include "sys/raw.h"
 
 namespace osb::grpc_door {
@@ -29,23 +28,13 @@ Result<> bound(__rlimit_resource what, rlim_t most) {
 // Everything that is handled is refused: there is not one rule.
 Result<> refuse_files() {
   int abi = sys::raw::landlock_abi();
-  if (abi < 1) {
-    log::warn("this kernel has no Landlock; files are not closed to opensandbox-grpc");
-    return Ok{};
-  }
-  constexpr std::uint64_t kRights[] = {0x1FFF, 0x3FFF, 0x7FFF, 0x7FFF, 0xFFFF};
-  sys::raw::LandlockRuleset rules{};
-  rules.handled_fs = kRights[std::min<std::size_t>(static_cast<std::size_t>(abi), std::size(kRights)) - 1];
-  std::size_t size = sizeof rules.handled_fs;
-  if (abi >= 4) {
-    rules.handled_net = 3;  // bind and connect
-    size += sizeof rules.handled_net;
-  }
-  if (abi >= 6) {
-    rules.scoped = 3;  // abstract sockets and signals of others
-    size += sizeof rules.scoped;
-  }
-  Fd ruleset(sys::raw::landlock_create_ruleset(rules, size));
+  if (abi < 1)
+    return Error(Errc::unavailable, "this kernel has no Landlock, so opensandbox-grpc could read files of the host")
+        .with_hint("boot with lsm=landlock,... (Linux 5.13 or later), or serve without gRPC (grpc.enabled: false)");
+  sys::raw::LandlockRuleset rules{.handled_fs = sys::raw::landlock_fs_rights(abi),
+                                  .handled_net = sys::raw::landlock_net_rights(abi),
+                                  .scoped = sys::raw::landlock_scopes(abi)};
+  Fd ruleset(sys::raw::landlock_create_ruleset(rules, abi));
   if (!ruleset) return Error::from_errno("landlock_create_ruleset", errno);
   if (sys::raw::landlock_restrict_self(ruleset.get()) != 0) return Error::from_errno("landlock_restrict_self", errno);
   return Ok{};
@@ -55,7 +44,7 @@ Result<> refuse_files() {
 
 Result<> confine(std::size_t connections, std::size_t calls) {
   if (::prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) != 0) return Error::from_errno("no_new_privs", errno);
-  ::prctl(PR_SET_DUMPABLE, 0, 0, 0, 0);
+  if (::prctl(PR_SET_DUMPABLE, 0, 0, 0, 0) != 0) return Error::from_errno("dumpable", errno);
   CHECK_OK(bound(RLIMIT_CORE, 0));
 #if !__has_feature(address_sanitizer) && !__has_feature(thread_sanitizer)
   // Sanitizers reserve more addresses than any program uses.

@@ -21,8 +21,9 @@ using namespace osb;
 
 constexpr int kListener = 3;
 
-int fail(std::string_view why) {
+int fail(std::string_view why, std::string_view hint = {}) {
   std::fprintf(stderr, "opensandbox-grpc: %.*s\n", static_cast<int>(why.size()), why.data());
+  if (!hint.empty()) std::fprintf(stderr, "hint: %.*s\n", static_cast<int>(hint.size()), hint.data());
   return 2;
 }
 
@@ -81,7 +82,8 @@ int main(int argc, char** argv) {
   ::signal(SIGPIPE, SIG_IGN);
   // A terminal's interrupt is for serve, which ends this program in its turn.
   ::signal(SIGINT, SIG_IGN);
-  if (auto confined = grpc_door::confine(options->max_connections, options->max_calls); !confined) return fail(confined.error().what());
+  if (auto confined = grpc_door::confine(options->max_connections, options->max_calls); !confined)
+    return fail(confined.error().what(), confined.error().hint());
   options->listener = Fd(kListener);
   asio::io_context io(1);
   int status = 0;

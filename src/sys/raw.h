@@ -89,16 +89,31 @@ inline int drop_capabilities() {
   return static_cast<int>(::syscall(SYS_capset, &head, none));
 }
 
-// ---- Landlock ----
+// ---- Landlock; the numbers are the kernel's, ours because the build host's headers may be older than the running kernel ----
 
-// As of ABI 7; our own struct because the build host's headers may be older than the running kernel.
-struct LandlockRuleset {
+inline constexpr std::uint64_t kLandlockFsAbi1 = (1ull << 13) - 1;
+inline constexpr std::uint64_t kLandlockRefer = 1ull << 13;                               // ABI 2, Linux 5.19
+inline constexpr std::uint64_t kLandlockTruncate = 1ull << 14;                            // ABI 3, Linux 6.2
+inline constexpr std::uint64_t kLandlockBindTcp = 1, kLandlockConnectTcp = 2;             // ABI 4, Linux 6.7
+inline constexpr std::uint64_t kLandlockIoctlDev = 1ull << 15;                            // ABI 5, Linux 6.10
+inline constexpr std::uint64_t kLandlockScopeAbstractUnix = 1, kLandlockScopeSignal = 2;  // ABI 6, Linux 6.12
+
+// Every right that a kernel of this ABI can withhold.
+constexpr std::uint64_t landlock_fs_rights(int abi) {
+  return kLandlockFsAbi1 | (abi >= 2 ? kLandlockRefer : 0) | (abi >= 3 ? kLandlockTruncate : 0) | (abi >= 5 ? kLandlockIoctlDev : 0);
+}
+constexpr std::uint64_t landlock_net_rights(int abi) { return abi >= 4 ? kLandlockBindTcp | kLandlockConnectTcp : 0; }
+constexpr std::uint64_t landlock_scopes(int abi) { return abi >= 6 ? kLandlockScopeAbstractUnix | kLandlockScopeSignal : 0; }
+
+struct LandlockRuleset {  // as of ABI 7
   std::uint64_t handled_fs = 0;
   std::uint64_t handled_net = 0;
   std::uint64_t scoped = 0;
 };
 inline int landlock_abi() { return static_cast<int>(::syscall(SYS_landlock_create_ruleset, nullptr, 0, LANDLOCK_CREATE_RULESET_VERSION)); }
-inline int landlock_create_ruleset(const LandlockRuleset& ruleset, std::size_t size) {
+// Older kernels refuse a struct longer than theirs unless the tail is zero; the size says how much is meant.
+inline int landlock_create_ruleset(const LandlockRuleset& ruleset, int abi) {
+  std::size_t size = abi >= 6 ? sizeof ruleset : abi >= 4 ? offsetof(LandlockRuleset, scoped) : offsetof(LandlockRuleset, handled_net);
   return static_cast<int>(::syscall(SYS_landlock_create_ruleset, &ruleset, size, 0));
 }
 inline int landlock_allow_beneath(int ruleset, int path_fd, std::uint64_t rights) {
