@@ -1,9 +1,13 @@
 // opensandbox-grpc under the care of serve: started with a listening socket that serve keeps, started again when it ends, and
 // gone when serve is gone, however that came about (docs/adr/0009).
 #pragma once
+#include <signal.h>
 #include <sys/types.h>
 
+#include <boost/asio/posix/basic_stream_descriptor.hpp>
+#include <chrono>
 #include <memory>
+#include <optional>
 #include <string>
 
 #include "async/task_group.h"
@@ -23,14 +27,16 @@ class GrpcProgram {
   Task<void> stop();
 
  private:
+  using Pidfd = asio::posix::basic_stream_descriptor<Executor>;
   struct Process {
-    pid_t pid = -1;
-    Fd pidfd;
-    Fd lifeline;  // our end of its standard input: closing it ends the program
+    std::shared_ptr<Pidfd> pidfd;  // shared with a timer that may come after the one who waits has gone
+    Fd lifeline;                   // our end of its standard input: closing it ends the program
   };
-  Result<Process> spawn() const;
+  Result<Process> spawn();
+  Result<std::shared_ptr<Pidfd>> watch(pid_t child);
+  Task<siginfo_t> wait_exit(Process process);
+  Task<std::optional<Process>> spawn_after(std::chrono::steady_clock::duration& pause);
   Task<void> keep_alive(Process process);
-  Task<void> wait_exit(Process& process);
 
   asio::io_context& io_;
   GrpcConfig config_;
