@@ -117,6 +117,11 @@ function(osb_static_program name room)
     target_link_libraries(${name} PRIVATE osb_json_min)
     # Nothing of a library refers to these by name before it is too late to leave the others out.
     target_sources(${name} PRIVATE src/execd/lean.cc)
+    # What is read, what is executed and what is written each begin on a large page of their own (sys/large_segments.h). .plt.got and
+    # .tdata are the first sections of theirs.
+    if(CMAKE_EXE_LINKER_FLAGS MATCHES "mold")
+      target_link_options(${name} PRIVATE -Wl,--section-start=.plt.got=0x400000 -Wl,--section-start=.tdata=0x600000)
+    endif()
   endif()
   # Templates leave many functions with the same bytes; one copy of each is enough.
   target_link_options(${name} PRIVATE -static -s -Wl,--icf=safe)

@@ -5,6 +5,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <new>
 #include <utility>
 
 #include "base/log.h"
@@ -12,6 +13,7 @@
 #include "execd/privileges.h"
 #include "execd/service.h"
 #include "execd/signals.h"
+#include "http/head.h"
 #include "model/launch_wire.h"
 
 namespace osb::execd {
@@ -38,6 +40,19 @@ void bound_heap() {
   ::mallopt(M_TRIM_THRESHOLD, 128 * 1024);
 }
 
+// The one sandbox of this process. It has its place before it is there, so that the routes to it can be listed ahead of time.
+union Place {
+  Place() {}
+  ~Place() {}
+  Sandbox sandbox;
+};
+Place place;
+
+Service& service() {
+  static Service routes(place.sandbox);
+  return routes;
+}
+
 void write_report(const Fd& report, wire::Step step, int sys) {
   wire::ChildReport text{.step = step, .sys = sys};
   [[maybe_unused]] auto n = report ? ::write(report.get(), &text, sizeof text) : 0;
@@ -49,10 +64,8 @@ class Daemon {
       : native_(start.setup.native),
         door_(std::move(start.door)),
         report_(std::move(start.report)),
-        sandbox_(io_.get_executor(), std::move(start.setup), std::move(start.oom_counter)),
-        service_(sandbox_),
-        server_(io_, limits(), [this](http::Request& request, http::Responder& responder) { return service_.handle(request, responder); }) {
-  }
+        sandbox_(*new(&place.sandbox) Sandbox(io_.get_executor(), std::move(start.setup), std::move(start.oom_counter))),
+        server_(io_, limits(), [](http::Request& request, http::Responder& responder) { return service().handle(request, responder); }) {}
 
   [[noreturn]] void run(Fd listener, std::uint16_t port, const std::string& socket_path) {
     auto signals = Signals::make(io_.get_executor(), !native_);
@@ -166,8 +179,7 @@ class Daemon {
   bool native_;
   Fd door_;
   Fd report_;
-  Sandbox sandbox_;
-  Service service_;
+  Sandbox& sandbox_;
   http::Server server_;
   std::shared_ptr<Process> entrypoint_;
   Timer::time_point last_end_;
@@ -178,8 +190,20 @@ class Daemon {
 
 }  // namespace
 
-[[noreturn]] void run_daemon(Start start) {
+void prepare_daemon() {
+  static bool prepared = false;
+  if (std::exchange(prepared, true)) return;
   bound_heap();
+  reset_dispositions();
+  service();
+  // Tables of the libraries that are made when they are first needed.
+  http::Request request;
+  http::MessageInfo info;
+  http::parse_request_head("GET / HTTP/1.1\r\nHost: localhost\r\n\r\n", limits(), request, info);
+}
+
+[[noreturn]] void run_daemon(Start start) {
+  prepare_daemon();
   ::umask(022);
   Result<> shed = Ok{};
   // Before PR_SET_DUMPABLE: a change of identity sets it anew.

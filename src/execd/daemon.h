@@ -29,6 +29,9 @@ Result<std::string> next_setup(const Fd& door);
 // Takes the environment and the working directory execd was started with.
 Start start_elsewhere(std::vector<std::string> entrypoint, std::string access_token);
 
+// What is the same for every sandbox: tables, limits of the heap, meaning of signals. The stem does it once for all the processes it
+// divides into; run_daemon() does it where nobody has.
+void prepare_daemon();
 // Never returns: exits with the entrypoint's status, or 125 when execd itself cannot run.
 [[noreturn]] void run_daemon(Start start);
 

@@ -6,7 +6,6 @@
 #include <unistd.h>
 
 namespace osb::execd {
-namespace {
 
 // Programs inherit what is ignored; only SIGPIPE is, and each program gets it back.
 void reset_dispositions() {
@@ -18,10 +17,7 @@ void reset_dispositions() {
   ::sigaction(SIGPIPE, &standard, nullptr);
 }
 
-}  // namespace
-
 Result<Signals> Signals::make(Executor executor, bool with_termination) {
-  reset_dispositions();
   sigset_t set;
   ::sigemptyset(&set);
   ::sigaddset(&set, SIGCHLD);

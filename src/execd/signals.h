@@ -7,6 +7,9 @@
 
 namespace osb::execd {
 
+// Gives every signal its standard meaning, except SIGPIPE, which is ignored. Handed on by a division.
+void reset_dispositions();
+
 class Signals {
  public:
   struct Seen {
@@ -14,7 +17,7 @@ class Signals {
     bool terminate = false;  // SIGTERM or SIGINT
   };
 
-  // Blocks what it watches and gives every other signal its standard meaning, except SIGPIPE, which is ignored.
+  // Blocks what it watches.
   // `with_termination` only where somebody outside may end execd politely.
   static Result<Signals> make(Executor executor, bool with_termination);
   Task<Seen> wait();

@@ -11,16 +11,15 @@
 
 namespace osb::execd {
 
+// Most files are smaller than the block: they cost the memory of their text, not of a buffer for any text.
 Result<std::string> read_all_of(int fd, std::size_t limit) {
   std::string text;
-  for (std::size_t step = 4096; text.size() < limit; step *= 2) {
-    std::size_t had = text.size();
-    std::size_t wanted = std::min(step, limit - had);
-    text.resize(had + wanted);
-    ssize_t n = ::read(fd, text.data() + had, wanted);
-    text.resize(had + (n > 0 ? static_cast<std::size_t>(n) : 0));
+  char block[4096];
+  while (text.size() < limit) {
+    ssize_t n = ::read(fd, block, std::min(sizeof block, limit - text.size()));
     if (n < 0 && errno != EINTR) return Error::from_errno("read", errno);
     if (n == 0) break;
+    if (n > 0) text.append(block, static_cast<std::size_t>(n));
   }
   return text;
 }

@@ -10,6 +10,7 @@
 #include "enter/plan_message.h"
 #include "execd/daemon.h"
 #include "sys/descriptor_message.h"
+#include "sys/large_segments.h"
 #include "sys/raw.h"
 
 namespace osb::execd {
@@ -47,6 +48,8 @@ int divide(const Request& request) {
 
 void run_stem(int socket) {
   static Request request;
+  sys::map_large_segments();
+  prepare_daemon();
   for (;;) {
     request.size = sys::receive_with_descriptors(socket, request.bytes, sizeof request.bytes, 0, request.descriptors, request.count);
     if (request.size == 0) ::_exit(0);

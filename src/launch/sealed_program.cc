@@ -9,10 +9,11 @@
 
 #include "base/text.h"
 #include "sys/kernel_file.h"
+#include "sys/large_segments.h"
 
 namespace osb::launch {
 
-Result<Fd> seal_program(const std::string& path) {
+Result<Fd> seal_program(const std::string& path, Pages pages) {
   TRY(auto file, sys::open_at(AT_FDCWD, path.c_str(), O_RDONLY));
   struct stat info{};
   if (::fstat(file.get(), &info) != 0) return Error::from_errno("stat program", errno);
@@ -22,6 +23,7 @@ Result<Fd> seal_program(const std::string& path) {
     auto n = ::sendfile(sealed.get(), file.get(), &at, static_cast<std::size_t>(info.st_size - at));
     if (n <= 0) return Error::from_errno("copy program", errno);
   }
+  if (pages == Pages::large) CHECK_OK(sys::append_large_segments(sealed.get()));
   if (::fcntl(sealed.get(), F_ADD_SEALS, F_SEAL_WRITE | F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL) != 0)
     return Error::from_errno("seal program", errno);
   // Executing needs a descriptor without write access: exec of a file open for writing is ETXTBSY.

@@ -7,6 +7,8 @@
 
 namespace osb::launch {
 
-Result<Fd> seal_program(const std::string& path);
+// large: for a program that divides often (sys/large_segments.h).
+enum class Pages { usual, large };
+Result<Fd> seal_program(const std::string& path, Pages pages = Pages::usual);
 
 }  // namespace osb::launch

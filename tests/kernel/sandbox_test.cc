@@ -62,6 +62,15 @@ TEST_F(Sandbox, IdsMapToAPrivateRangeThatIsNeverTheHostsRoot) {
   EXPECT_THAT(map, HasSubstr("65536"));
 }
 
+TEST_F(Sandbox, TheProgramOfItsFirstProcessIsReadAndExecutedFromLargePagesThatNobodyCanWrite) {
+  make();
+  auto maps = read_text(cat("/proc/", pid_, "/maps"));
+  if (!maps.contains("00200000-00")) GTEST_SKIP() << "not laid out by this linker";
+  EXPECT_THAT(maps, HasSubstr("00200000-00400000 r--p"));
+  EXPECT_THAT(maps, HasSubstr("00400000-00600000 r-xp"));
+  EXPECT_THAT(maps, Not(HasSubstr("rwx")));
+}
+
 TEST_F(Sandbox, TwoSandboxesShareNoRangeAndNoNamespace) {
   make();
   int first_pid = pid_;
