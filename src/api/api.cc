@@ -84,7 +84,7 @@ Task<void> Api::serve(http::Request& request, http::Responder& responder, Door d
     bool known = match.path_known && !match.route;
     co_return co_await send(responder, known ? wrong_method(match.allowed) : no_such_route());
   }
-  Call call{request, std::move(match.params), *std::move(caller), door, entry->mount_segments, {}};
+  Call call{request, std::move(match.params), *std::move(caller), door, entry->mount_segments, {}, &responder};
   if (!entry->spec->stream) {
     auto response = co_await respond(request, *entry, std::move(call));
     co_return co_await send(responder, std::move(response));

@@ -51,8 +51,9 @@ struct Call {
   http::Router::Params params;
   Caller caller;
   Door door = Door::tcp;
-  std::size_t mount_segments = 0;  // leading segments before the pattern's own: 1 below /v1
-  std::string body;                // read already for routes that take JSON
+  std::size_t mount_segments = 0;     // leading segments before the pattern's own: 1 below /v1
+  std::string body;                   // read already for routes that take JSON
+  http::Responder* client = nullptr;  // for handlers that hold a call back: whether its client is still there
 
   std::string_view param(std::string_view name) const {
     auto found = params.find(name);

@@ -271,6 +271,39 @@ def test_who_hangs_up_withdraws_the_question(guarded, box):
     assert not exists(guarded, box, "/workspace/published-4")
 
 
+def send_create(daemon, entrypoint):
+    """A create on a connection of its own, for whoever wants to hang up; its answer is not read."""
+    body = json.dumps({"image": {"uri": "host"}, "timeout": 600, "resourceLimits": {"cpu": "1", "memory": "64Mi"}, "entrypoint": entrypoint}).encode()
+    head = (f"POST /v1/sandboxes HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\nContent-Length: {len(body)}\r\n"
+            f"OPEN-SANDBOX-API-KEY: {daemon.key}\r\n\r\n")
+    client = socket.create_connection(("127.0.0.1", daemon.port))
+    client.settimeout(30)
+    client.sendall(head.encode() + body)
+    return client
+
+
+def test_a_held_create_goes_on_after_the_answer_and_ends_with_its_client(guarded):
+    def sandboxes():
+        return {item["id"] for item in guarded.call("GET", "/v1/sandboxes?pageSize=100").json()["items"]}
+    before = sandboxes()
+    stays, leaves = ["sh", "-c", "touch /workspace/published-a; sleep 1000"], ["touch", "/workspace/published-b"]
+    with send_create(guarded, stays) as client:  # the control: its client stays
+        asked = question(guarded, json.dumps(stays, separators=(",", ":")))
+        assert asked["session_id"] == "" and sandboxes() == before
+        guarded.call("POST", f"/v1/approvals/{asked['id']}", {"answer": "allow"})
+        assert client.recv(4096).startswith(b"HTTP/1.1 202 ")
+    made = sandboxes() - before
+    assert len(made) == 1
+    with send_create(guarded, leaves):
+        asked = question(guarded, json.dumps(leaves, separators=(",", ":")))
+    wait_until(lambda: guarded.call("GET", f"/v1/approvals/{asked['id']}").json()["state"] == "withdrawn", 10, "the question is withdrawn")
+    assert guarded.request("POST", f"/v1/approvals/{asked['id']}", {"answer": "allow"}).status == 409
+    refused = wait_until(lambda: [e for e in audit_lines(guarded, "command.refused") if "published-b" in e["detail"]["command"]], 10, "the refusal")
+    assert refused[0]["outcome"] == "COMMAND::NOT_APPROVED"
+    assert sandboxes() - before == made
+    guarded.delete(made.pop())
+
+
 def test_an_agent_does_not_approve_itself(guarded):
     made = guarded.call("POST", "/v1/sandboxes", {"image": {"uri": "host"}, "timeout": 600, "resourceLimits": {"cpu": "1", "memory": "64Mi"},
                                                   "entrypoint": ["tail", "-f", "/dev/null"]}, key=AGENT_KEY).json()["id"]

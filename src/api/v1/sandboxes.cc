@@ -40,7 +40,9 @@ Reply create_sandbox(Context& context, Call call) {
   CO_TRY(auto spec, parse_create(call.body, context.options.defaults, find_pool));
   CO_TRY(auto once, idempotency_of(call));
   if (context.proxy.gate().judges(spec)) {
-    CO_TRY([[maybe_unused]] auto passed, co_await context.proxy.gate().pass_create(call.caller, spec));
+    proxy::Asking asking;
+    asking.client = call.client;
+    CO_TRY([[maybe_unused]] auto passed, co_await context.proxy.gate().pass_create(call.caller, spec, std::move(asking)));
   }
   if (once) {
     CO_TRY(auto created, co_await context.lifecycle.create_once(std::move(spec), *std::move(once), std::move(call.caller)));
