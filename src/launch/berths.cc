@@ -1,6 +1,7 @@
 #include "launch/berths.h"
 
 #include <algorithm>
+#include <cerrno>
 
 #include "base/log.h"
 #include "base/text.h"
@@ -35,7 +36,7 @@ Result<Berth> Berths::take() {
 Result<Berth> Berths::begin() {
   Berth berth;
   TRY(berth.range, ranges_.take());
-  auto made = make_user_namespace(berth.first_id());
+  auto made = make_user_namespace(switches_, berth.first_id());
   if (!made) {
     ranges_.give_back(berth.range);
     return std::move(made).error();
@@ -46,7 +47,7 @@ Result<Berth> Berths::begin() {
 
 Result<> Berths::complete_network(Berth& berth) {
   if (berth.network.ns) return Ok{};
-  TRY(berth.network, make_network_namespace());
+  TRY(berth.network, make_network_namespace(switches_));
   return Ok{};
 }
 
@@ -111,7 +112,23 @@ void Berths::discard(Berth berth) {
   ranges_.give_back(berth.range);
 }
 
+void Berths::put_off(Berth berth) { put_off_.push_back(berth.range); }
+
+bool Berths::remove_put_off() {
+  if (put_off_.empty()) return false;
+  auto range = put_off_.front();
+  if (auto removed = groups_.remove(group_name(range)); !removed) {
+    if (removed.error().sys() == EBUSY) return false;
+    log::error("cannot remove cgroup", {{"group", group_name(range)}, {"error", removed.error().what()}});
+  }
+  put_off_.pop_front();
+  ranges_.give_back(range);
+  return true;
+}
+
 void Berths::clear() {
+  while (remove_put_off()) {
+  }
   if (growing_) discard(*std::exchange(growing_, std::nullopt));
   while (!ready_.empty()) {
     Berth berth = std::move(ready_.front());

@@ -34,7 +34,8 @@ struct Berth {
 class Berths {
  public:
   // `keep` berths are made ahead of time; 0 makes nothing ahead and uses nothing again.
-  Berths(IdRanges& ranges, Cgroups& groups, std::size_t keep) : ranges_(ranges), groups_(groups), keep_(keep) {}
+  Berths(IdRanges& ranges, Cgroups& groups, Switches& switches, std::size_t keep)
+      : ranges_(ranges), groups_(groups), switches_(switches), keep_(keep) {}
 
   // One from the reserve, complete, or a new one that has a range and a user namespace; the other parts are then made by the
   // two calls after it. Three calls, because each is a step of a create that can fail.
@@ -46,6 +47,13 @@ class Berths {
   enum class Return { kept, busy, spoiled };
   // busy: a process is still on its way out; ask again in a moment. spoiled: the caller removes the group and gives the range back.
   Return put_back(Berth& berth);
+
+  // A berth that is not used again, whose group goes later. Freeing a memory group walks two lists of every file system of the host,
+  // with the lock of all groups held: among thousands of sandboxes that takes longer than their own ends.
+  void put_off(Berth berth);
+  std::size_t groups_put_off() const { return put_off_.size(); }
+  // Removes one of them; false: none is left, or a process is still on its way out of it.
+  bool remove_put_off();
 
   // Makes at most one missing part; false when there is nothing to do. Called while the launcher has nothing else to do.
   bool refill_one();
@@ -68,9 +76,11 @@ class Berths {
 
   IdRanges& ranges_;
   Cgroups& groups_;
+  Switches& switches_;
   std::size_t keep_;
   std::deque<Berth> ready_;  // first in, first out: a group's cpu time rests between two sandboxes
   std::optional<Berth> growing_;
+  std::deque<std::uint32_t> put_off_;  // ranges whose groups are empty and still there
 };
 
 }  // namespace osb::launch

@@ -334,6 +334,8 @@ Result<> Cgroups::remove(std::string_view name) {
   return remove_in(v2_);
 }
 
+void Cgroups::settle_usage() { (void)sys::read_at(v2_.parent.get(), "cpu.stat", 4096); }
+
 CgroupUsage Cgroups::usage(const Group& group) {
   CgroupUsage usage = final_usage(group);
   usage.cpu_throttled_nanos = throttled_nanos(group).value_or(0);

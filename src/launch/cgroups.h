@@ -71,6 +71,9 @@ class Cgroups {
   Result<> freeze(std::string_view name, bool frozen);  // asks; frozen() tells when it is done
   bool frozen(std::string_view name);
   Result<> remove(std::string_view name);  // EBUSY error while a process is left
+  // Adds up what all groups have used so far. The kernel keeps those with unsettled sums in a list that it walks for each one that is
+  // asked: among thousands, somebody has to ask for all now and then.
+  void settle_usage();
   CgroupUsage usage(const Group& group);
   CgroupUsage final_usage(const Group& group);            // only what is worth telling of a sandbox that has ended
   std::vector<std::int32_t> pids(std::string_view name);  // as this process sees them

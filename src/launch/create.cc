@@ -75,7 +75,8 @@ void Launcher::create(const Pending& to, const wire::CreateRequest& request, Fd 
   sandbox.spare_of = request.spare != 0 ? to.client : 0;
   // Root of its own namespaces, or with every harmless system call, a sandbox could leave marks that nobody counts.
   sandbox.spoils = request.policy.user == UserMode::root || request.policy.syscalls == SyscallProfile::permissive;
-  ++creates_;
+  sandbox.number = ++creates_;
+  most_at_once_ = std::max(most_at_once_, sandboxes_.size());
   last_create_ = static_cast<std::uint64_t>(boot_now_nanos());
   std::vector<StagedVolume> none;
   auto begun = begin_create(sandbox, request, setup, volumes.empty() ? none : volumes.mapped());
@@ -245,12 +246,21 @@ Result<> Launcher::take_child(Sandbox& sandbox, std::int32_t child) {
   sandbox.pidfd = Fd(sys::raw::pidfd_open(child));
   if (!sandbox.pidfd) return Error::from_errno("pidfd_open", errno);
   sandbox.pid = child;
-  if (sandboxes_.size() > kHeldBerths) sandbox.berth.let_go();
+  hold_berth(sandbox);
   CHECK_OK(watch(sandbox.pidfd.get(), {.what = Watched::pid, .client = 0, .id = sandbox.id}));
   CHECK_OK(watch(sandbox.report.get(), {.what = Watched::report, .client = 0, .id = sandbox.id}));
   if (sandbox.started) CHECK_OK(watch(sandbox.started.get(), {.what = Watched::started, .client = 0, .id = sandbox.id}));
   if (sandbox.deadline != 0) schedule(sandbox.deadline, Chore::deadline, sandbox.id);
   return Ok{};
+}
+
+// The youngest keep the descriptors of their berths, and so leave them to others: whoever has lived long is seldom the next to go.
+void Launcher::hold_berth(const Sandbox& sandbox) {
+  held_.emplace(sandbox.number, sandbox.id);
+  if (held_.size() <= kHeldBerths) return;
+  auto oldest = held_.begin();
+  if (auto* settled = find(oldest->second)) settled->berth.let_go();
+  held_.erase(oldest);
 }
 
 // A stem that is silent for so long is given up, and with it all that it works on.

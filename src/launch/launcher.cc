@@ -42,7 +42,7 @@ Launcher::Launcher(LauncherOptions options, Host host, Cgroups groups, Ledger le
       groups_(std::move(groups)),
       ledger_(std::move(ledger)),
       ranges_(std::move(ranges)),
-      berths_(ranges_, groups_, options_.pool),
+      berths_(ranges_, groups_, switches_, options_.pool),
       boot_id_(current_boot_id()) {}
 
 Result<std::unique_ptr<Launcher>> Launcher::start(const LauncherOptions& options) {
@@ -99,7 +99,7 @@ void Launcher::unwatch(int fd) {
 bool Launcher::finished() const {
   bool abandoned = options_.private_instance && had_client_ && clients_.empty();
   bool retired = retiring_ && clients_.empty();
-  return (stopping_ || abandoned || retired) && sandboxes_.empty();
+  return (stopping_ || abandoned || retired) && sandboxes_.empty() && berths_.groups_put_off() == 0;
 }
 
 Result<> Launcher::run() {

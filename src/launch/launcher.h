@@ -66,6 +66,7 @@ class Launcher {
 
   struct Sandbox {
     std::string id;
+    std::uint64_t number = 0;  // in the order of their creates; 0 = a launcher before us made it
     Berth berth;
     Phase phase = Phase::making;
     std::int32_t pid = 0;
@@ -179,6 +180,7 @@ class Launcher {
   Result<> watch_stem(Stem& stem, int before);
   void hear_stems();
   void on_divided(Sandbox& sandbox, const Stem::Answer& answer);
+  void hold_berth(const Sandbox& sandbox);
   Result<> take_child(Sandbox& sandbox, std::int32_t child);
   void check_stems(std::uint64_t now);
   void abandon_division(Sandbox& sandbox);
@@ -203,6 +205,8 @@ class Launcher {
   void hasten(Sandbox& sandbox, std::uint64_t now);
   void finish(Sandbox& sandbox);
   bool clear_berth(Sandbox& sandbox);  // false: a process is still on its way out
+  bool is_crowded() const;
+  bool may_remove_groups() const;
   void trim_reserve();
   void trim_reserve_later();
   void destroy_all(wire::Cause cause);
@@ -223,12 +227,15 @@ class Launcher {
   Cgroups groups_;
   Ledger ledger_;
   IdRanges ranges_;
+  Switches switches_;
   Berths berths_;
   bool trim_due_ = false;
   bool stems_due_ = false;
   std::uint64_t creates_ = 0;
+  std::size_t most_at_once_ = 0;  // sandboxes, since the last group that was put off is gone
   std::uint64_t last_create_ = 0;
-  std::uint64_t creates_at_trim_ = 0;
+  std::uint64_t ends_ = 0;
+  std::uint64_t turns_at_trim_ = 0;  // creates and ends
   std::string boot_id_;
   Fd lock_;
   Fd epoll_;
@@ -242,6 +249,7 @@ class Launcher {
   bool stopping_ = false;
   bool retiring_ = false;  // asked to stop while sandboxes lived: ends with the last of them unless a client comes back
   std::map<std::string, Sandbox, std::less<>> sandboxes_;
+  std::map<std::uint64_t, std::string> held_;                // whose berths have their descriptors open, by number
   std::map<std::string, std::vector<StagedVolume>> staged_;  // by the id of the sandbox
   std::multimap<std::uint64_t, Due> chores_;
 };

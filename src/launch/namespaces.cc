@@ -4,10 +4,12 @@
 #include <net/if.h>
 #include <sched.h>
 #include <sys/ioctl.h>
+#include <sys/mount.h>
 #include <sys/socket.h>
 #include <sys/wait.h>
 
 #include <cerrno>
+#include <csignal>
 #include <cstdlib>
 #include <cstring>
 
@@ -54,71 +56,70 @@ Result<> bring_up_loopback() {
   return Ok{};
 }
 
-Result<> map_ids(pid_t holder, const std::string& uids, const std::string& gids) {
-  CHECK_OK(sys::write_at(AT_FDCWD, cat("/proc/", holder, "/uid_map").c_str(), uids));
-  return sys::write_at(AT_FDCWD, cat("/proc/", holder, "/gid_map").c_str(), gids);
+Result<> map_ids(pid_t first, const std::string& uids, const std::string& gids) {
+  CHECK_OK(sys::write_at(AT_FDCWD, cat("/proc/", first, "/uid_map").c_str(), uids));
+  return sys::write_at(AT_FDCWD, cat("/proc/", first, "/gid_map").c_str(), gids);
 }
 
-// Runs in the new user namespace: waits for the maps, forbids nested user namespaces, says how it went. It has copies of
-// all of the launcher's descriptors, the lock among them, so it must not outlive a launcher that is killed: without the
-// launcher's end of the socket the second read ends.
-[[noreturn]] void hold_namespace(int launcher_end, int socket) {
-  ::close(launcher_end);
-  char byte = 0;
-  if (::read(socket, &byte, 1) != 1) ::_exit(1);
-  auto limited = sys::write_at(AT_FDCWD, "/proc/sys/user/max_user_namespaces", "0");
-  int error = limited ? 0 : limited.error().sys();
-  [[maybe_unused]] auto sent = ::write(socket, &error, sizeof error);
-  [[maybe_unused]] auto ended = ::read(socket, &byte, 1);
-  ::_exit(0);
+// The first process of a new user namespace: it forbids further ones beneath it and ends. It runs on the launcher's memory and
+// descriptors while the launcher waits, so nothing is copied however many sandboxes those belong to.
+int forbid_nesting(void* proc) {
+  auto limited = sys::write_at(*static_cast<int*>(proc), "sys/user/max_user_namespaces", "0");
+  return limited ? 0 : limited.error().sys();
 }
 
-// Kills and reaps the helper process on every way out.
-struct Holder {
+// Reaps the first process on every way out: its namespace can be reached through it until then, although it has ended.
+struct Ended {
   pid_t pid = 0;
-  ~Holder() {
-    if (pid <= 0) return;
-    ::kill(pid, SIGKILL);
-    while (::waitpid(pid, nullptr, 0) < 0 && errno == EINTR) {
+  ~Ended() {
+    while (pid > 0 && ::waitpid(pid, nullptr, 0) < 0 && errno == EINTR) {
     }
   }
 };
 
-Result<Fd> make_mapped_namespace(const std::string& uids, const std::string& gids) {
-  int sockets[2];
-  if (::socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, sockets) != 0) return Error::from_errno("socketpair", errno);
-  Fd ours(sockets[0]);
-  Fd theirs(sockets[1]);
-  clone_args args{};
-  args.flags = CLONE_NEWUSER;
-  args.exit_signal = SIGCHLD;
-  Holder holder{sys::raw::clone3(args)};
-  if (holder.pid == 0) hold_namespace(ours.get(), theirs.get());
-  if (holder.pid < 0) return Error::from_errno("clone user namespace", errno);
-  theirs.reset();  // a dead holder then reads as end of file instead of silence
-  CHECK_OK(map_ids(holder.pid, uids, gids));
-  int error = 0;
-  if (::write(ours.get(), "g", 1) != 1) return Error::from_errno("start namespace holder", errno);
-  if (::read(ours.get(), &error, sizeof error) != sizeof error) return Error(Errc::internal, "user namespace holder died");
-  if (error != 0) return Error::from_errno("forbid nested user namespaces", error);
-  return sys::open_at(AT_FDCWD, cat("/proc/", holder.pid, "/ns/user").c_str(), O_RDONLY);
+Result<Fd> make_mapped_namespace(int proc, const std::string& uids, const std::string& gids) {
+  alignas(16) char stack[16 * 1024];
+  Ended first{::clone(forbid_nesting, stack + sizeof stack, CLONE_NEWUSER | CLONE_VM | CLONE_VFORK | CLONE_FILES | SIGCHLD, &proc)};
+  if (first.pid < 0) return Error::from_errno("clone user namespace", errno);
+  siginfo_t how{};
+  if (::waitid(P_PID, static_cast<id_t>(first.pid), &how, WEXITED | WNOWAIT) != 0)
+    return Error::from_errno("wait for user namespace", errno);
+  if (how.si_code != CLD_EXITED) return Error(Errc::internal, "the first process of a user namespace was killed");
+  if (how.si_status != 0) return Error::from_errno("forbid nested user namespaces", how.si_status);
+  CHECK_OK(map_ids(first.pid, uids, gids));
+  return sys::open_at(AT_FDCWD, cat("/proc/", first.pid, "/ns/user").c_str(), O_RDONLY);
 }
 
 }  // namespace
 
-Result<Fd> make_user_namespace(std::uint32_t first_id) {
+Result<int> Switches::proc() {
+  if (view_ && ++uses_ <= kUses) return view_.get();
+  Fd fs(sys::raw::fsopen("proc"));
+  Fd view(fs && sys::raw::fsconfig_create(fs.get()) == 0
+              ? sys::raw::fsmount(fs.get(), MOUNT_ATTR_NOSUID | MOUNT_ATTR_NODEV | MOUNT_ATTR_NOEXEC)
+              : -1);
+  if (!view) return Error::from_errno("view of the kernel's switches", errno);
+  view_ = std::move(view);
+  uses_ = 1;
+  return view_.get();
+}
+
+Result<Fd> make_user_namespace(Switches& switches, std::uint32_t first_id) {
   std::string map = cat("0 ", first_id, " ", kIdsPerRange, "\n");
-  return make_mapped_namespace(map, map);
+  TRY(int proc, switches.proc());
+  return make_mapped_namespace(proc, map, map);
 }
 
-Result<Fd> make_volume_namespace(std::uint32_t uid, std::uint32_t gid, std::uint32_t outside) {
-  return make_mapped_namespace(cat(uid, " ", outside, " 1\n"), cat(gid, " ", outside, " 1\n"));
+Result<Fd> make_volume_namespace(Switches& switches, std::uint32_t uid, std::uint32_t gid, std::uint32_t outside) {
+  TRY(int proc, switches.proc());
+  return make_mapped_namespace(proc, cat(uid, " ", outside, " 1\n"), cat(gid, " ", outside, " 1\n"));
 }
 
-Result<Network> make_network_namespace() {
+Result<Network> make_network_namespace(Switches& switches) {
+  TRY(int proc, switches.proc());
   TRY(auto visit, Visit::to_new());
   CHECK_OK(bring_up_loopback());
-  CHECK_OK(sys::write_at(AT_FDCWD, "/proc/sys/net/ipv4/ip_unprivileged_port_start", "0"));
+  CHECK_OK(sys::write_at(proc, "sys/net/ipv4/ip_unprivileged_port_start", "0"));
   Network network;
   TRY(network.ns, sys::open_at(AT_FDCWD, "/proc/self/ns/net", O_RDONLY));
   TRY(network.devices, sys::open_at(AT_FDCWD, "/proc/self/net/dev", O_RDONLY));

@@ -8,11 +8,25 @@
 
 namespace osb::launch {
 
+// Where the switches of new namespaces are set: a /proc of the launcher's own. The kernel keeps a name for every namespace that looked
+// a switch up, for as long as that namespace lives, and compares them one after the other. So a view serves a few namespaces
+// and then makes place for the next.
+class Switches {
+ public:
+  // A directory; good until the next call.
+  Result<int> proc();
+
+ private:
+  static constexpr unsigned kUses = 32;
+  Fd view_;
+  unsigned uses_ = 0;
+};
+
 // A user namespace whose ids 0..65535 are the host's first_id.., and in which no further user namespace can be made.
-Result<Fd> make_user_namespace(std::uint32_t first_id);
+Result<Fd> make_user_namespace(Switches& switches, std::uint32_t first_id);
 
 // For mounts: id `uid`:`gid` on disk is `outside` to the sandbox and no other id is anybody.
-Result<Fd> make_volume_namespace(std::uint32_t uid, std::uint32_t gid, std::uint32_t outside);
+Result<Fd> make_volume_namespace(Switches& switches, std::uint32_t uid, std::uint32_t gid, std::uint32_t outside);
 
 struct Network {
   Fd ns;
@@ -24,7 +38,7 @@ struct Network {
 // A network namespace with nothing but `lo`, up. It belongs to the initial user namespace, so root inside a sandbox has
 // no power over it; low ports are open to every user instead of a capability.
 // Precondition: the caller is single-threaded (it visits the new namespace and comes back).
-Result<Network> make_network_namespace();
+Result<Network> make_network_namespace(Switches& switches);
 
 // Nobody has a socket in it, and no packet ever passed its loopback: then nothing in it can tell of whoever lived there.
 bool is_untouched(const Network& network);

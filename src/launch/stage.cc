@@ -63,7 +63,7 @@ Result<> Launcher::plan_volumes(std::vector<StagedVolume>& staged, enter::EnterP
       struct stat info{};
       if (::fstat(volume.tree.get(), &info) != 0) return Error::from_errno("volume", errno);
       auto payload = plan.first_id + (plan.policy.user == UserMode::root ? 0 : enter::kPayloadId);
-      TRY(auto mapping, make_volume_namespace(info.st_uid, info.st_gid, payload));
+      TRY(auto mapping, make_volume_namespace(switches_, info.st_uid, info.st_gid, payload));
       planned.tree = volume.tree.get();
       planned.user_namespace = parts.namespaces.emplace_back(std::move(mapping)).get();
     } else {

@@ -17,6 +17,11 @@ constexpr std::uint64_t kMillisecond = 1'000'000;
 constexpr std::uint64_t kPatience = 100 * kMillisecond;
 constexpr std::uint64_t kRestBeforeTrim = 500 * kMillisecond;
 constexpr int kTrimmedAtOnce = 8;
+constexpr std::uint64_t kBreath = 2 * kMillisecond;
+constexpr int kRemovedAtOnce = 32;
+constexpr std::size_t kCrowd = 128;
+constexpr std::size_t kMostPutOff = 256;
+constexpr std::uint64_t kEndsPerSettling = 64;
 
 }  // namespace
 
@@ -95,22 +100,29 @@ void Launcher::finish(Sandbox& sandbox) {
   event.cpu_nanos = sandbox.usage.cpu_nanos;
   event.memory_peak_bytes = sandbox.usage.memory_peak_bytes;
   event.oom_kills = sandbox.usage.oom_kills;
+  ++ends_;
+  held_.erase(sandbox.number);
   sandboxes_.erase(sandboxes_.find(std::string(sandbox.id)));
   if (!never_lived) broadcast(&event, sizeof event);
 }
 
-// The record is struck when nothing of it is left; a launcher that is killed in between leaves a record without processes, which the next
-// one clears in the same way.
+bool Launcher::is_crowded() const { return sandboxes_.size() > kCrowd; }
+
+// The record is struck when no process is left; a launcher that is killed in between leaves a record without processes, or a group
+// without a record, which the next one clears.
 bool Launcher::clear_berth(Sandbox& sandbox) {
   Berth& berth = sandbox.berth;
   if (!berth.group.name.empty() && !sandbox.usage_read) {
+    if (is_crowded() && ends_ % kEndsPerSettling == 0) groups_.settle_usage();
     sandbox.usage = with_group(sandbox, [&](const Group& group) { return groups_.final_usage(group); });
     sandbox.usage_read = true;
   }
   auto range = berth.range;
   auto outcome = sandbox.spoils || !sandbox.has_range ? Berths::Return::spoiled : berths_.put_back(berth);
   if (outcome == Berths::Return::busy) return false;
-  if (outcome == Berths::Return::spoiled && !berth.group.name.empty()) {
+  bool put_off = outcome == Berths::Return::spoiled && !berth.group.name.empty() && sandbox.has_range && is_crowded();
+  if (put_off) berths_.put_off(std::move(berth));
+  if (outcome == Berths::Return::spoiled && !put_off && !berth.group.name.empty()) {
     if (auto removed = groups_.remove(berth.group.name); !removed) {
       // The last process is reaped but may still be leaving its groups.
       if (removed.error().sys() != EBUSY) log::error("cannot remove cgroup", {{"id", sandbox.id}, {"error", removed.error().what()}});
@@ -118,24 +130,34 @@ bool Launcher::clear_berth(Sandbox& sandbox) {
     }
   }
   if (sandbox.recorded) ledger_.strike(range);
-  if (outcome == Berths::Return::spoiled && sandbox.has_range) ranges_.give_back(range);
+  if (outcome == Berths::Return::spoiled && !put_off && sandbox.has_range) ranges_.give_back(range);
   trim_reserve_later();
   return true;
 }
 
 // What a busy time left in reserve goes a few at a time, and only while nothing new is asked for.
 void Launcher::trim_reserve_later() {
-  if (trim_due_ || !(berths_.more_than_kept() || berths_.holds_roots())) return;
+  bool removes = berths_.groups_put_off() > 0;
+  if (trim_due_ || !(berths_.more_than_kept() || berths_.holds_roots() || removes)) return;
   trim_due_ = true;
-  schedule(static_cast<std::uint64_t>(boot_now_nanos()) + kRestBeforeTrim, Chore::trim, {});
+  auto wait = removes && may_remove_groups() ? kBreath : kRestBeforeTrim;
+  schedule(static_cast<std::uint64_t>(boot_now_nanos()) + wait, Chore::trim, {});
+}
+
+// When the crowd has gone, or more groups are there than ever had sandboxes in them.
+bool Launcher::may_remove_groups() const {
+  return !is_crowded() || berths_.groups_put_off() + sandboxes_.size() > most_at_once_ + kMostPutOff;
 }
 
 void Launcher::trim_reserve() {
   trim_due_ = false;
-  bool resting = creates_ == creates_at_trim_;
+  bool resting = creates_ + ends_ == turns_at_trim_;
+  for (int i = 0; (resting || may_remove_groups()) && i < kRemovedAtOnce && berths_.remove_put_off(); ++i) {
+  }
+  if (berths_.groups_put_off() == 0) most_at_once_ = sandboxes_.size();
   for (int i = 0; resting && i < kTrimmedAtOnce && berths_.more_than_kept(); ++i) berths_.trim_one();
   if (resting) berths_.drop_stale_roots(static_cast<std::uint64_t>(boot_now_nanos()));
-  creates_at_trim_ = creates_;
+  turns_at_trim_ = creates_ + ends_;
   trim_reserve_later();
 }
 
