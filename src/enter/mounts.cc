@@ -20,8 +20,11 @@ namespace raw = sys::raw;
 constexpr std::uint64_t kBase = MOUNT_ATTR_NOSUID | MOUNT_ATTR_NODEV;
 constexpr std::uint64_t kNoExec = kBase | MOUNT_ATTR_NOEXEC;
 constexpr std::uint64_t kSealed = kNoExec | MOUNT_ATTR_RDONLY;
-constexpr const char* kScratchBytes = "268435456";  // 256 MiB, charged to the sandbox's memory limit
+// Beside a store on disk; charged to the sandbox's memory limit.
+constexpr const char* kScratchBytes = "268435456";
 constexpr const char* kScratchInodes = "65536";
+// What fill_scratch() puts into a store in memory.
+constexpr std::uint64_t kOwnInodes = 7;
 constexpr const char* kStaticProcFiles[] = {"cpuinfo", "meminfo", "stat", "loadavg", "uptime", "version", "filesystems"};
 
 // Text of a number on the stack; the kernel takes mount options as strings.
@@ -79,12 +82,12 @@ bool Mounts::own(int dir, const char* name, std::uint32_t inner_id, unsigned mod
 bool Mounts::writable_layer() {
   if (::chdir(plan_.host.work_dir.c_str()) != 0) return false;
   ::umask(0);  // directories get the modes they are made with; execd sets its own mask
-  bool made = plan_.disk_socket >= 0 ? disk_store() : memory_store();
+  bool made = on_disk() ? disk_store() : memory_store();
   return made && fill_store() && fill_scratch();
 }
 
 bool Mounts::memory_store() {
-  int mount = new_tmpfs(Decimal(plan_.limits.disk_bytes).text, Decimal(plan_.limits.disk_inodes).text, kBase);
+  int mount = new_tmpfs(Decimal(plan_.limits.disk_bytes).text, Decimal(plan_.limits.disk_inodes + kOwnInodes).text, kBase);
   return mount >= 0 && raw::move_mount(mount, AT_FDCWD, "store") == 0;
 }
 
@@ -114,11 +117,17 @@ bool Mounts::fill_store() {
   return sources_[workspace] >= 0 && sources_[home] >= 0;
 }
 
-bool Mounts::fill_scratch() {
+bool Mounts::memory_scratch() {
   int mount = new_tmpfs(kScratchBytes, kScratchInodes, kBase);
   if (mount < 0 || raw::move_mount(mount, AT_FDCWD, "scratch") != 0) return false;
   scratch_ = ::open("scratch", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-  if (scratch_ < 0) return false;
+  return scratch_ >= 0;
+}
+
+// A store in memory is scratch enough: each file system more costs every memory group of the host, and every create and end.
+bool Mounts::fill_scratch() {
+  if (on_disk() && !memory_scratch()) return false;
+  if (!on_disk()) scratch_ = store_;
   if (plan_.snapshot_layers > 0 && (::mkdirat(scratch_, "tmp-work", 0700) != 0 || ::mkdirat(scratch_, "var-tmp-work", 0700) != 0))
     return false;
   bool made = own(scratch_, "tmp", 0, 01777) && own(scratch_, "var-tmp", 0, 01777) && own(scratch_, "shm", 0, 01777) &&
@@ -241,10 +250,12 @@ bool Mounts::restored_places() {
     const char* upper;
     const char* work;
   };
-  for (Place place : {Place{workspace, "workspace", "store/workspace", "store/workspace-work"},
-                      {home, "home/user", "store/home", "store/home-work"},
-                      {tmp, "tmp", "scratch/tmp", "scratch/tmp-work"},
-                      {var_tmp, "var/tmp", "scratch/var-tmp", "scratch/var-tmp-work"}}) {
+  bool apart = on_disk();
+  for (Place place :
+       {Place{workspace, "workspace", "store/workspace", "store/workspace-work"},
+        {home, "home/user", "store/home", "store/home-work"},
+        {tmp, "tmp", apart ? "scratch/tmp" : "store/tmp", apart ? "scratch/tmp-work" : "store/tmp-work"},
+        {var_tmp, "var/tmp", apart ? "scratch/var-tmp" : "store/var-tmp", apart ? "scratch/var-tmp-work" : "store/var-tmp-work"}}) {
     Lower lower;
     if (!add_snapshots(lower, place.path)) return false;
     if (lower.used == 0) continue;

@@ -41,6 +41,7 @@ class Mounts {
   bool memory_store();
   bool disk_store();
   bool fill_store();
+  bool memory_scratch();
   bool fill_scratch();
   bool own(int dir, const char* name, std::uint32_t inner_id, unsigned mode);
   bool attach(int mount, const char* target);
@@ -55,12 +56,13 @@ class Mounts {
   bool held() const { return plan_.root >= 0; }  // the root comes whole, with what it holds at usr, sys, dev and etc
   // The narrowest profile sees processes and nothing of the machine: then there is nothing to cover.
   bool processes_only() const { return plan_.policy.syscalls == SyscallProfile::minimal; }
+  bool on_disk() const { return plan_.disk_socket >= 0; }
   bool writable() const { return plan_.policy.root == RootMode::writable; }
   std::uint32_t owner() const { return plan_.policy.user == UserMode::root ? 0 : kPayloadId; }
 
   const EnterPlan& plan_;
   int store_ = -1;    // directory of the writable layer
-  int scratch_ = -1;  // directory of the memory-backed scratch
+  int scratch_ = -1;  // directory of the memory-backed scratch; the store itself where that is memory
   int trees_[kMaxVolumes] = {};
   bool points_ = false;  // mount points of volumes lie in a layer of their own
   int root_ = -1;

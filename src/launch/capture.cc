@@ -46,6 +46,14 @@ Result<Fd> open_mount(const std::string& work_dir, const char* name) {
   return dir;
 }
 
+// A store in memory has the temporary places inside.
+Result<Fd> open_scratch(const std::string& work_dir, int store) {
+  auto apart = open_mount(work_dir, "scratch");
+  if (apart || apart.error().sys() != ENODEV || ::faccessat(store, "tmp", F_OK, 0) != 0) return apart;
+  Fd inside(::openat(store, ".", kOpenDir));
+  return inside ? Result<Fd>(std::move(inside)) : Error::from_errno("open store", errno);
+}
+
 Result<> add_place(TreeCopy& copy, int from, const std::string& name, const std::string& path) {
   Fd dir(::openat(from, name.c_str(), kOpenDir));
   if (!dir && errno == ENOENT) return Ok{};  // a root that is read-only has no upper directory
@@ -67,7 +75,7 @@ Result<> remove_names(int links) {
 Result<> copy_all(const CaptureJob& job, CaptureReport& report) {
   CHECK_OK(enter_beneath(job.sandbox));
   TRY(auto store, open_mount(job.work_dir, "store"));
-  TRY(auto scratch, open_mount(job.work_dir, "scratch"));
+  TRY(auto scratch, open_scratch(job.work_dir, store.get()));
   if (::mkdirat(job.into, "layer", 0755) != 0 || ::mkdirat(job.into, "links", 0700) != 0) return Error::from_errno("make layer", errno);
   Fd layer(::openat(job.into, "layer", kOpenDir));
   Fd links(::openat(job.into, "links", kOpenDir));

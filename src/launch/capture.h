@@ -18,7 +18,7 @@ namespace osb::launch {
 struct CaptureJob {
   int sandbox = -1;                           // pidfd of its pid 1
   std::uint32_t first_id = 0;                 // of its range
-  std::string work_dir;                       // of the launcher: where `store` and `scratch` are mounted
+  std::string work_dir;                       // of the launcher: where `store` is mounted, and `scratch` beside a store on disk
   std::vector<std::string> host_directories;  // names, in the order of the upper directories
   int into = -1;                              // `layer` is made in here
   CopyLimits limits;

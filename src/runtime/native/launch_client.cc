@@ -148,7 +148,7 @@ Task<Result<LaunchAnswer>> LaunchClient::ask(std::string message, int descriptor
   waiters_.emplace(seq, &waiter);
   co_await waiter.done.async_wait(nothrow);
   waiters_.erase(seq);
-  if (!waiter.answered) co_return Error(socket_ ? Errc::timeout : Errc::unavailable, "the launcher did not answer");
+  if (!waiter.answered) co_return Error(waiter.lost ? Errc::unavailable : Errc::timeout, "the launcher did not answer");
   co_return std::move(waiter.answer);
 }
 
@@ -181,7 +181,10 @@ void LaunchClient::take(std::string bytes, Fd descriptor) {
 }
 
 void LaunchClient::fail_waiters() {
-  for (auto& [seq, waiter] : waiters_) waiter->done.cancel();
+  for (auto& [seq, waiter] : waiters_) {
+    waiter->lost = true;
+    waiter->done.cancel();
+  }
 }
 
 Task<void> LaunchClient::read_loop() {

@@ -59,6 +59,7 @@ class LaunchClient {
     explicit Waiter(Executor executor) : done(executor, Timer::time_point::max()) {}
     Timer done;
     bool answered = false;
+    bool lost = false;  // with the connection; there may be a new one by the time anybody looks
     LaunchAnswer answer;
   };
   using Descriptor = asio::posix::basic_stream_descriptor<Executor>;
