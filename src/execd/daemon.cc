@@ -196,10 +196,11 @@ void prepare_daemon() {
   bound_heap();
   reset_dispositions();
   service();
-  // Tables of the libraries that are made when they are first needed.
+  // Tables of the libraries that are made when they are first needed. The request has an id: none may be drawn before a division, or
+  // sandboxes would have them in common.
   http::Request request;
   http::MessageInfo info;
-  http::parse_request_head("GET / HTTP/1.1\r\nHost: localhost\r\n\r\n", limits(), request, info);
+  http::parse_request_head("GET / HTTP/1.1\r\nHost: localhost\r\nX-Request-ID: none\r\n\r\n", limits(), request, info);
 }
 
 [[noreturn]] void run_daemon(Start start) {

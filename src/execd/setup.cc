@@ -3,6 +3,8 @@
 #include <errno.h>
 #include <unistd.h>
 
+#include <algorithm>
+
 #include "execd/json.h"
 
 namespace osb::execd {
@@ -50,9 +52,8 @@ Result<Setup> claimed_setup(const Setup& before, std::string_view json) {
 }
 
 bool only_waits(const std::vector<std::string>& entrypoint) {
-  static const std::vector<std::string> kTail{"tail", "-f", "/dev/null"};
-  static const std::vector<std::string> kSleep{"sleep", "infinity"};
-  return entrypoint.empty() || entrypoint == kTail || entrypoint == kSleep;
+  auto is = [&](std::initializer_list<std::string_view> words) { return std::ranges::equal(entrypoint, words); };
+  return entrypoint.empty() || is({"tail", "-f", "/dev/null"}) || is({"sleep", "infinity"});
 }
 
 }  // namespace osb::execd

@@ -14,7 +14,7 @@ namespace osb::execd {
 // Most files are smaller than the block: they cost the memory of their text, not of a buffer for any text.
 Result<std::string> read_all_of(int fd, std::size_t limit) {
   std::string text;
-  char block[4096];
+  char block[2048];
   while (text.size() < limit) {
     ssize_t n = ::read(fd, block, std::min(sizeof block, limit - text.size()));
     if (n < 0 && errno != EINTR) return Error::from_errno("read", errno);

@@ -8,7 +8,11 @@
 namespace osb::http {
 namespace {
 
+#ifdef OSB_MIN
+constexpr std::size_t kReadBytes = 4 * 1024;  // execd counts every page of its stack
+#else
 constexpr std::size_t kReadBytes = 16 * 1024;
+#endif
 constexpr std::size_t kIdleFields = 32;
 constexpr std::size_t kIdleTarget = 512;
 constexpr std::size_t kDrainBytes = 64 * 1024;
