@@ -3,7 +3,6 @@
 #include <fcntl.h>
 #include <sys/mount.h>
 #include <sys/stat.h>
-#include <sys/syscall.h>
 #include <unistd.h>
 
 #include <cerrno>
@@ -225,7 +224,7 @@ bool View::scratch() {
 
 // The old root comes to lie on the new one for a moment and is then let go: no path and no mount of the host is left in here.
 bool View::switch_root() {
-  if (::chdir("root") != 0 || ::syscall(SYS_pivot_root, ".", ".") != 0) return false;
+  if (::chdir("root") != 0 || raw::pivot_root(".", ".") != 0) return false;
   return ::umount2(".", MNT_DETACH) == 0 && ::chdir("/") == 0;
 }
 

@@ -1,14 +1,12 @@
 #include "confine/walls.h"
 
 #include <fcntl.h>
-#include <linux/capability.h>
 #include <linux/securebits.h>
 #include <net/if.h>
 #include <sys/ioctl.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
-#include <sys/syscall.h>
 #include <unistd.h>
 
 #include <cerrno>
@@ -99,9 +97,7 @@ bool Walls::drop_all_capabilities() {
                                   SECBIT_KEEP_CAPS_LOCKED | SECBIT_NO_CAP_AMBIENT_RAISE | SECBIT_NO_CAP_AMBIENT_RAISE_LOCKED;
   if (::prctl(PR_SET_SECUREBITS, kBits, 0, 0, 0) != 0) return false;
   if (::prctl(PR_CAP_AMBIENT, PR_CAP_AMBIENT_CLEAR_ALL, 0, 0, 0) != 0) return false;
-  __user_cap_header_struct header{_LINUX_CAPABILITY_VERSION_3, 0};
-  __user_cap_data_struct none[2] = {};
-  return ::syscall(SYS_capset, &header, none) == 0;
+  return sys::raw::drop_capabilities() == 0;
 }
 
 bool Walls::keep_program_ours() { return ::fcntl(kProgramFd, F_SETFD, FD_CLOEXEC) == 0; }
@@ -111,7 +107,7 @@ bool Walls::become_execd() {
   char mode[] = "--native";
   char* argv[] = {name, mode, nullptr};
   char* envp[] = {nullptr};
-  ::syscall(SYS_execveat, kProgramFd, "", argv, envp, AT_EMPTY_PATH);
+  sys::raw::execute(kProgramFd, argv, envp);
   return false;
 }
 

@@ -2,7 +2,6 @@
 
 #include <fcntl.h>
 #include <sys/socket.h>
-#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -32,7 +31,7 @@ constexpr int kRoom = 4 << 20;
   int program = ::fcntl(execd, F_DUPFD_CLOEXEC, 200);
   if (high < 0 || program < 0 || ::dup2(high, kSocket) != kSocket || sys::raw::close_range(kSocket + 1, ~0u, CLOSE_RANGE_CLOEXEC) != 0)
     ::_exit(125);
-  ::syscall(SYS_execveat, program, "", argv, envp, AT_EMPTY_PATH);
+  sys::raw::execute(program, argv, envp);
   ::_exit(125);
 }
 

@@ -34,6 +34,11 @@ inline int wait_pidfd(int pidfd, siginfo_t& info, rusage& used) {
   return static_cast<int>(::syscall(SYS_waitid, P_PIDFD, pidfd, &info, WEXITED, &used));
 }
 
+// execveat(2) of the program behind a descriptor; returns only when it failed.
+inline int execute(int program, char* const* argv, char* const* envp) {
+  return static_cast<int>(::syscall(SYS_execveat, program, "", argv, envp, AT_EMPTY_PATH));
+}
+
 inline int openat2(int dir, const char* path, std::uint64_t flags, std::uint64_t resolve, std::uint64_t mode = 0) {
   open_how how{};
   how.flags = flags | O_CLOEXEC;
@@ -68,6 +73,7 @@ inline int move_mount(int mount, int to_dir, const char* to_path) {
   unsigned flags = MOVE_MOUNT_F_EMPTY_PATH | (*to_path == 0 ? MOVE_MOUNT_T_EMPTY_PATH : 0);
   return static_cast<int>(::syscall(SYS_move_mount, mount, "", to_dir, to_path, flags));
 }
+inline int pivot_root(const char* new_root, const char* put_old) { return static_cast<int>(::syscall(SYS_pivot_root, new_root, put_old)); }
 inline int mount_setattr(int mount, std::uint64_t set, int userns = -1, std::uint64_t propagation = 0) {
   mount_attr attr{};
   attr.attr_set = set;

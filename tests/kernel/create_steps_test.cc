@@ -1,8 +1,10 @@
 // Fault injection: every step of the create list fails once, and dies once; nothing of the sandbox may be left.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <poll.h>
 
 #include "launch/id_range.h"
+#include "sys/raw.h"
 #include "tests/kernel/host_traces.h"
 #include "tests/kernel/kernel_test.h"
 #include "tests/kernel/launch_harness.h"
@@ -113,6 +115,14 @@ int stem_of(const LaunchHarness& launcher) {
   return 0;
 }
 
+// Killed, and its end of the socket closed: a signal alone takes effect whenever the scheduler likes.
+void kill_stem(int stem) {
+  Fd pidfd(sys::raw::pidfd_open(stem));
+  ::kill(stem, SIGKILL);
+  pollfd ended{pidfd.get(), POLLIN, 0};
+  ASSERT_EQ(::poll(&ended, 1, 10'000), 1);
+}
+
 TEST(CreateSteps, AStemThatWasKilledIsReplaced) {
   NEED(kernel_test::need_root());
   LaunchHarness launcher({"--stems", "1"});
@@ -120,7 +130,7 @@ TEST(CreateSteps, AStemThatWasKilledIsReplaced) {
   ASSERT_EQ(launcher.create(launcher.request(first)).failed, Step::none);
   int stem = stem_of(launcher);
   ASSERT_GT(stem, 0);
-  ::kill(stem, SIGKILL);
+  kill_stem(stem);
   auto second = random_id_text();
   EXPECT_EQ(launcher.create(launcher.request(second)).failed, Step::none);
   EXPECT_THAT(launcher.run(first, "echo first lives"), testing::HasSubstr("first lives"));
@@ -150,7 +160,7 @@ TEST(CreateSteps, AStemThatDiesWithWorkLosesThatWorkAndNothingElse) {
       R"({"env":{},"entrypoint":[],"cwd":"/workspace","uid":1000,"gid":1000,"home":"/home/user","keep_caps":false})";
   for (int i = 0; i < 3; ++i) launcher.send_with_setup(launcher.request(random_id_text()), kSetup);
   launcher.hello();  // all three are with the stem
-  ::kill(stem, SIGKILL);
+  kill_stem(stem);
   auto next = random_id_text();
   launcher.send_with_setup(launcher.request(next), kSetup);
   int lost = 0, made = 0;
