@@ -26,10 +26,9 @@ constexpr int kStartedFd = kOomCounterFd + 1;
 
 constexpr std::uint64_t bit(int capability) { return 1ull << capability; }
 
-// What execd needs to serve as init and agent, all of it only inside the sandbox's user namespace. SETPCAP lets it
-// empty the bounding set of the commands it starts.
+// What execd needs to serve as init and agent, all of it only inside the sandbox's user namespace.
 constexpr std::uint64_t kAgentCapabilities =
-    bit(CAP_CHOWN) | bit(CAP_DAC_OVERRIDE) | bit(CAP_FOWNER) | bit(CAP_KILL) | bit(CAP_SETGID) | bit(CAP_SETUID) | bit(CAP_SETPCAP);
+    bit(CAP_CHOWN) | bit(CAP_DAC_OVERRIDE) | bit(CAP_FOWNER) | bit(CAP_KILL) | bit(CAP_SETGID) | bit(CAP_SETUID);
 // What root mode adds, so that its payload can keep the eight it is promised.
 constexpr std::uint64_t kRootModeExtra = bit(CAP_FSETID) | bit(CAP_NET_BIND_SERVICE);
 
@@ -119,18 +118,22 @@ bool Privileges::become_agent() {
 bool Privileges::drop_capabilities() {
   bool root_mode = plan_.policy.user == UserMode::root;
   std::uint64_t keep = kAgentCapabilities | (root_mode ? kRootModeExtra : 0);
+  // Programs inherit the bounding set, so none of them can regain what execd holds; in root mode these are just the eight that are
+  // promised.
+  std::uint64_t regained = root_mode ? keep : 0;
   for (int capability = 0; capability <= plan_.host.last_capability; ++capability)
-    if (!(keep & bit(capability)) && ::prctl(PR_CAPBSET_DROP, capability, 0, 0, 0) != 0) return false;
+    if (!(regained & bit(capability)) && ::prctl(PR_CAPBSET_DROP, capability, 0, 0, 0) != 0) return false;
+  unsigned long bits = SECBIT_NO_CAP_AMBIENT_RAISE | SECBIT_NO_CAP_AMBIENT_RAISE_LOCKED | SECBIT_KEEP_CAPS_LOCKED;
+  if (!root_mode) bits |= SECBIT_NOROOT | SECBIT_NOROOT_LOCKED | SECBIT_NO_SETUID_FIXUP | SECBIT_NO_SETUID_FIXUP_LOCKED;
+  if (::prctl(PR_SET_SECUREBITS, bits, 0, 0, 0) != 0) return false;
+  // Last: what all of the above takes, CAP_SETPCAP, goes with the rest.
   __user_cap_header_struct header{_LINUX_CAPABILITY_VERSION_3, 0};
   __user_cap_data_struct data[2] = {};
   for (int half = 0; half < 2; ++half) {
     auto word = static_cast<std::uint32_t>(keep >> (32 * half));
     data[half] = {word, word, 0};
   }
-  if (::syscall(SYS_capset, &header, data) != 0) return false;
-  unsigned long bits = SECBIT_NO_CAP_AMBIENT_RAISE | SECBIT_NO_CAP_AMBIENT_RAISE_LOCKED | SECBIT_KEEP_CAPS_LOCKED;
-  if (!root_mode) bits |= SECBIT_NOROOT | SECBIT_NOROOT_LOCKED | SECBIT_NO_SETUID_FIXUP | SECBIT_NO_SETUID_FIXUP_LOCKED;
-  return ::prctl(PR_SET_SECUREBITS, bits, 0, 0, 0) == 0;
+  return ::syscall(SYS_capset, &header, data) == 0;
 }
 
 bool Privileges::enter_landlock() { return raw::landlock_restrict_self(landlock_) == 0; }

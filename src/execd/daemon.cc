@@ -211,7 +211,7 @@ void prepare_daemon() {
   if (start.setup.native) shed = own_files_as(start.setup.who.uid, start.setup.who.gid);
   ::prctl(PR_SET_DUMPABLE, 0, 0, 0, 0);
   if (::getpid() != 1) ::prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0);
-  if (start.setup.native && shed) shed = shed_privileges(start.setup.keep_caps);
+  if (start.setup.native && !start.walled && shed) shed = shed_privileges(start.setup.keep_caps);
   if (!shed) {
     write_report(start.report, wire::Step::entrypoint, shed.error().sys());
     ::_exit(kOwnFailure);

@@ -13,6 +13,7 @@ namespace osb::execd {
 // What execd holds when it starts.
 struct Start {
   Setup setup;
+  bool walled = false;      // native: this process came through room enter, which left it no privilege to shed
   Fd door;                  // made ahead of time: where the set-up of whoever claims the sandbox comes through
   Fd listener;              // native: made outside the sandbox
   std::uint16_t port = 0;   // TCP on all IPv4 addresses; 0 = none

@@ -33,8 +33,9 @@ struct Request {
 [[noreturn]] void become_sandbox(const Request& request) {
   build_walls(request);
   auto start = adopt_native();
-  if (start) run_daemon(*std::move(start));
-  ::_exit(125);
+  if (!start) ::_exit(125);
+  start->walled = true;
+  run_daemon(*std::move(start));
 }
 
 // In its group and in its own pid, mount, ipc and uts namespaces from its first instruction. Its parent is the launcher, who

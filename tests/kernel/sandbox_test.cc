@@ -45,6 +45,14 @@ TEST_F(Sandbox, UserModeHasNoCapabilityInAnySet) {
   EXPECT_THAT(read_text("/proc/self/status"), Not(HasSubstr("CapEff:\t0000000000000000")));  // control: the same file outside
 }
 
+// CHOWN, DAC_OVERRIDE, FOWNER, KILL, SETGID and SETUID, and no way to hand any of them on.
+TEST_F(Sandbox, ItsFirstProcessHoldsSixCapabilitiesThatNoProgramCanRegain) {
+  make();
+  auto status = read_text(cat("/proc/", pid_, "/status"));
+  for (const char* set : {"CapPrm", "CapEff"}) EXPECT_THAT(status, HasSubstr(cat(set, ":\t00000000000000eb")));
+  for (const char* set : {"CapInh", "CapBnd", "CapAmb"}) EXPECT_THAT(status, HasSubstr(cat(set, ":\t0000000000000000")));
+}
+
 TEST_F(Sandbox, RootModeHasExactlyTheEight) {
   auto id = make(root_mode);
   auto inside = launcher_.run(id, "id -u; grep -E '^Cap' /proc/self/status");
