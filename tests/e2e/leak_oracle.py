@@ -13,7 +13,8 @@ from collections import Counter
 from pathlib import Path
 
 FIRST_ID = 0x40000000  # sandboxes' host ids begin here
-IDS_PER_BLOCK = 64 * 65536
+RANGE_STRIDE = 65537  # one id lies idle between two ranges
+IDS_PER_BLOCK = 64 * RANGE_STRIDE
 CACHE = re.compile(r"/shapes/")  # what the launcher keeps of limits it has seen, bounded in number
 MOST_RESERVE = 96
 KEPT = ("lock", "serve.pid", "launch.log")  # of an instance that may be started again
