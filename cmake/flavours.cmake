@@ -2,8 +2,9 @@
 #   osb_<room>      threads, shared libraries, sanitizers when asked for: serve, CLI and tests
 #   osb_<room>_min  BOOST_ASIO_DISABLE_THREADS, static, never sanitized: launch and execd
 
+# Frames of coroutines come from operator new, whose alignment is enough: aligned_alloc goes past the allocator's caches.
 add_compile_definitions(BOOST_ASIO_SEPARATE_COMPILATION BOOST_BEAST_SEPARATE_COMPILATION BOOST_ASIO_NO_DEPRECATED
-                        _GNU_SOURCE)
+                        BOOST_ASIO_DISABLE_STD_ALIGNED_ALLOC BOOST_ASIO_DISABLE_BOOST_ALIGN _GNU_SOURCE)
 add_compile_options(-ffunction-sections -fdata-sections -fstack-protector-strong -fno-omit-frame-pointer)
 add_link_options(-Wl,--gc-sections -Wl,-z,relro,-z,now,-z,noexecstack)
 

@@ -95,7 +95,9 @@ Result<> Log::append(std::string_view line) {
   if (sink_) return sink_(line);
   reserve();
   // A torn line that could not be taken back is ended first, in the same write.
-  std::string bytes = torn_ ? cat("\n", line) : std::string(line);
+  std::string ended;
+  if (torn_) ended = cat("\n", line);
+  std::string_view bytes = torn_ ? ended : line;
   ssize_t n;
   do n = ::write(file_.get(), bytes.data(), bytes.size());
   while (n < 0 && errno == EINTR);

@@ -8,15 +8,16 @@ namespace {
 
 constexpr std::string_view kStart = R"({"v":1,"seq":)";
 constexpr std::string_view kEnd = R"("prev":""})";
+constexpr std::size_t kUsualBytes = 512;  // of a line
 
 void append_value(std::string& out, std::string_view text) {
   if (text.size() <= Log::kMaxValueBytes) return append_json_string(out, text);
   append_json_string(out, cat(text.substr(0, Log::kMaxValueBytes), " (cut, ", text.size(), " bytes)"));
 }
 
+// `name` is one of ours and needs no escape.
 void append_member(std::string& out, std::string_view name, std::string_view value) {
-  append_json_string(out, name);
-  out += ':';
+  append_all(out, '"', name, "\":");
   append_value(out, value);
   out += ',';
 }
@@ -43,7 +44,9 @@ std::optional<std::uint64_t> seq_of(std::string_view line) {
 }  // namespace
 
 std::string make_line(std::uint64_t seq, const Caller& caller, const Event& event) {
-  std::string out = cat(kStart, seq, ",\"time\":\"", format_rfc3339(wall_now()), "\",\"boot_nanos\":", boot_now_nanos(), ",");
+  std::string out;
+  out.reserve(kUsualBytes);
+  append_all(out, kStart, seq, ",\"time\":\"", format_rfc3339(wall_now()), "\",\"boot_nanos\":", boot_now_nanos(), ",");
   append_member(out, "actor", caller.name);
   append_member(out, "request_id", caller.request_id);
   append_member(out, "action", event.action);

@@ -14,8 +14,13 @@ std::string to_lower(std::string_view text) {
   return out;
 }
 
-bool iequals(std::string_view a, std::string_view b) {
-  return a.size() == b.size() && std::equal(a.begin(), a.end(), b.begin(), [](char x, char y) { return lower(x) == lower(y); });
+bool iequals_same_size(const char* a, const char* b, std::size_t size) {
+  return std::equal(a, a + size, b, [](char x, char y) { return x == y || lower(x) == lower(y); });
+}
+
+void grow_for(std::string& out, std::size_t more) {
+  auto wanted = out.size() + more;
+  if (wanted > out.capacity()) out.reserve(std::max(wanted, out.size() + out.size() / 2));
 }
 
 std::string_view trim(std::string_view text) {
@@ -36,12 +41,12 @@ std::vector<std::string_view> split(std::string_view text, char separator) {
 
 std::string to_hex(std::string_view bytes) {
   static constexpr char kDigits[] = "0123456789abcdef";
-  std::string out;
-  out.reserve(bytes.size() * 2);
+  std::string out(bytes.size() * 2, '\0');
+  char* to = out.data();
   for (char c : bytes) {
     auto b = static_cast<unsigned char>(c);
-    out += kDigits[b >> 4];
-    out += kDigits[b & 15];
+    *to++ = kDigits[b >> 4];
+    *to++ = kDigits[b & 15];
   }
   return out;
 }
@@ -102,6 +107,7 @@ std::size_t plain_run(std::string_view text) {
 
 void append_json_string(std::string& out, std::string_view text) {
   static_assert(std::endian::native == std::endian::little);
+  grow_for(out, text.size() + 2);
   out += '"';
   while (!text.empty()) {
     auto run = plain_run(text);

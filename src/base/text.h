@@ -10,6 +10,8 @@
 
 namespace osb {
 
+void grow_for(std::string& out, std::size_t more);  // makes room; like append(), never by less than half
+
 inline void append(std::string& out, std::string_view text) { out += text; }
 inline void append(std::string& out, const char* text) { out += text; }  // a literal would rather become a bool than a view
 inline void append(std::string& out, char c) { out += c; }
@@ -22,11 +24,26 @@ void append(std::string& out, N n) {
   out.append(digits, end);
 }
 
+// How much of `out` a part will need, or a little more.
+inline std::size_t room_for(std::string_view text) { return text.size(); }
+inline std::size_t room_for(const char* text) { return std::char_traits<char>::length(text); }
+template <std::integral N>
+constexpr std::size_t room_for(N) {
+  return 20;
+}
+
+// Appends all parts, growing `out` at most once.
+template <class... Parts>
+void append_all(std::string& out, const Parts&... parts) {
+  grow_for(out, (room_for(parts) + ... + 0));
+  (append(out, parts), ...);
+}
+
 // cat("port ", 80, " of ", name): concatenation without format strings.
 template <class... Parts>
 std::string cat(const Parts&... parts) {
   std::string out;
-  (append(out, parts), ...);
+  append_all(out, parts...);
   return out;
 }
 
@@ -44,7 +61,11 @@ inline bool starts_with(std::string_view text, std::string_view prefix) { return
 // ASCII only; header names and unit suffixes are ASCII by definition.
 inline char lower(char c) { return c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c; }
 std::string to_lower(std::string_view text);
-bool iequals(std::string_view a, std::string_view b);
+bool iequals_same_size(const char* a, const char* b, std::size_t size);
+// Most names that are compared differ in length.
+inline bool iequals(std::string_view a, std::string_view b) {
+  return a.size() == b.size() && iequals_same_size(a.data(), b.data(), a.size());
+}
 std::string_view trim(std::string_view text);                                // spaces and tabs at both ends
 std::vector<std::string_view> split(std::string_view text, char separator);  // keeps empty parts
 

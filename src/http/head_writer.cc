@@ -19,16 +19,10 @@ bool may_be_sent(const Headers& headers) {
   return true;
 }
 
-void append_field(std::string& out, std::string_view name, std::string_view value) {
-  out.append(name).append(": ").append(value).append("\r\n");
-}
+void append_field(std::string& out, std::string_view name, std::string_view value) { append_all(out, name, ": ", value, "\r\n"); }
 
 void append_framing(std::string& out, std::optional<std::uint64_t> length, bool chunked) {
-  if (length) {
-    out += "Content-Length: ";
-    append(out, *length);
-    out += "\r\n";
-  }
+  if (length) append_all(out, "Content-Length: ", *length, "\r\n");
   if (chunked) out += "Transfer-Encoding: chunked\r\n";
 }
 
@@ -48,9 +42,7 @@ bool is_field_value(std::string_view value) {
 
 bool append_head(std::string& out, const ResponseHead& head) {
   if (head.status < 100 || head.status > 599 || !may_be_sent(head.headers)) return false;
-  out += "HTTP/1.1 ";
-  append(out, head.status);
-  out.append(" ").append(reason_phrase(head.status)).append("\r\n");
+  append_all(out, "HTTP/1.1 ", head.status, " ", reason_phrase(head.status), "\r\n");
   for (const auto& field : head.headers.fields()) {
     if (is_framing(field.name) || is_any_of(field.name, {"Connection", "X-Request-ID"})) continue;
     append_field(out, field.name, field.value);
@@ -65,7 +57,7 @@ bool append_head(std::string& out, const ResponseHead& head) {
 
 bool append_head(std::string& out, const RequestHead& head) {
   if (!is_token(head.method) || !is_target(head.target) || !may_be_sent(head.headers)) return false;
-  out.append(head.method).append(" ").append(head.target).append(" HTTP/1.1\r\n");
+  append_all(out, head.method, " ", head.target, " HTTP/1.1\r\n");
   auto hosts = head.headers.count("Host");
   append_field(out, "Host", hosts == 1 ? head.headers.get("Host") : head.default_host);
   for (const auto& field : head.headers.fields()) {

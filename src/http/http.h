@@ -28,13 +28,17 @@ class Headers {
   std::string_view get(std::string_view name) const;  // first value, or empty
   bool has(std::string_view name) const;
   std::size_t count(std::string_view name) const;
-  void add(std::string name, std::string value) { fields_.push_back({std::move(name), std::move(value)}); }
+  void add(std::string name, std::string value) {
+    if (fields_.capacity() == 0) fields_.reserve(kUsualFields);
+    fields_.push_back({std::move(name), std::move(value)});
+  }
   void set(std::string_view name, std::string value);  // replaces all
   void remove(std::string_view name);
   const std::vector<Header>& fields() const { return fields_; }
   void clear() { fields_.clear(); }
 
  private:
+  static constexpr std::size_t kUsualFields = 8;
   std::vector<Header> fields_;
 };
 

@@ -31,6 +31,11 @@ class MakingMark {
   std::string id_;
 };
 
+void take_id(Entry& entry, const SandboxId& id) {
+  entry.sandbox.id = id;
+  if (entry.create_key) entry.create_key->sandbox = id.text();
+}
+
 // A snapshot that a create stands on is not removed under it.
 class SnapshotUse {
  public:
@@ -63,63 +68,67 @@ Service::Details Service::create_details(const Entry& entry) {
 
 Task<Result<Sandbox>> Service::create(SandboxSpec spec, Caller caller) {
   auto work = create_shielded(std::move(spec), std::move(caller), std::nullopt);
-  co_return co_await shield(tasks_, "create sandbox", std::move(work));
+  CO_TRY(auto made, co_await shield(tasks_, "create sandbox", std::move(work)));
+  co_return std::move(*made);
 }
 
-Task<Result<Sandbox>> Service::create_shielded(SandboxSpec spec, Caller caller, std::optional<store::CreateKey> key) {
+Task<Result<SandboxPtr>> Service::create_shielded(SandboxSpec spec, Caller caller, std::optional<store::CreateKey> key) {
   auto ticket = co_await entrance_.enter(caller.name, spec.limits.memory_bytes);
   if (!ticket) {
     note_refusal(caller, ticket.error());
     co_return std::move(ticket).error();
   }
   auto auth = std::exchange(spec.image_auth, {});  // from here on only a pull knows it
-  auto entry = prepare(std::move(spec), caller);
-  if (!entry) {
-    note_failure(caller, "sandbox.create", "", entry.error());
-    co_return std::move(entry).error();
+  auto prepared = prepare(std::move(spec), caller);
+  if (!prepared) {
+    note_failure(caller, "sandbox.create", "", prepared.error());
+    co_return std::move(prepared).error();
   }
+  auto entry = *std::move(prepared);
   auto id = entry->sandbox.id.text();
   if (key) key->sandbox = id;
   entry->create_key = std::move(key);
   if (entry->sandbox.status.state == State::pending) {
-    auto begun = begin_pending(*std::move(entry), std::move(auth), caller);
+    auto begun = begin_pending(std::move(entry), std::move(auth), caller);
     if (!begun) note_failure(caller, "sandbox.create", id, begun.error());
     co_return begun;
   }
-  auto made = co_await make(*std::move(entry), caller);
+  auto made = co_await make(std::move(entry), caller);
   if (!made) made = out_of_room(std::move(made).error());
   if (!made) note_failure(caller, "sandbox.create", id, made.error());
   co_return made;
 }
 
-Task<Result<Sandbox>> Service::make(Entry entry, Caller caller) {
+Task<Result<SandboxPtr>> Service::make(EntryPtr entry, Caller caller) {
   auto claimed = co_await claim_spare(entry, caller);
   if (claimed) co_return *std::move(claimed);
-  auto id = entry.sandbox.id;
-  MakingMark mark(making_, entry);
-  SnapshotUse use(making_from_, entry.sandbox.spec.snapshot_id);
-  CO_TRY(auto volumes, co_await volumes_->open(entry.sandbox.spec.volumes, caller));
-  entry.sandbox.spec.volumes = volumes.specs;
+  auto id = entry->sandbox.id;
+  MakingMark mark(making_, *entry);
+  SnapshotUse use(making_from_, entry->sandbox.spec.snapshot_id);
+  CO_TRY(auto volumes, co_await volumes_->open(entry->sandbox.spec.volumes, caller));
+  entry->sandbox.spec.volumes = volumes.specs;
   runtime_.stage_volumes(id, std::move(volumes.mounts));
-  auto made = co_await runtime_.create(id, effective(entry.sandbox.spec), entry.sandbox.deadline_boot_nanos);
+  auto made = co_await runtime_.create(id, effective(entry->sandbox.spec), entry->sandbox.deadline_boot_nanos);
   auto settled = co_await settle_create(std::move(entry), std::move(caller), std::move(made));
   if (!settled) volumes_->undo(volumes);
   co_return settled;
 }
 
-// nullopt: no spare is of this shape, or it was lost; the sandbox is then made from nothing, under its own id.
-Task<std::optional<Result<Sandbox>>> Service::claim_spare(Entry entry, Caller caller) {
-  auto shape = shape_of(entry);
-  auto spare = shape ? spares_.take(*shape, entry.image_hold) : std::nullopt;
+// nullopt: no spare is of this shape, or it was lost; the sandbox is then made from nothing, under its own id. `entry` is that of
+// make(), which waits.
+Task<std::optional<Result<SandboxPtr>>> Service::claim_spare(EntryPtr& entry, Caller caller) {
+  auto shape = shape_of(*entry);
+  auto spare = shape ? spares_.take(*shape, entry->image_hold) : std::nullopt;
   if (!spare) co_return std::nullopt;
-  entry.sandbox.id = *spare;
-  if (entry.create_key) entry.create_key->sandbox = spare->text();
-  MakingMark mark(making_, entry);
-  auto claimed = co_await runtime_.claim(*spare, effective(entry.sandbox.spec), entry.sandbox.deadline_boot_nanos);
+  auto own = entry->sandbox.id;
+  take_id(*entry, *spare);
+  MakingMark mark(making_, *entry);
+  auto claimed = co_await runtime_.claim(*spare, effective(entry->sandbox.spec), entry->sandbox.deadline_boot_nanos);
   bool lost = !claimed && claimed.error().kind() != Errc::invalid_argument;
   if (lost) {
     spares_.lost(*shape);
     log::warn("spare sandbox lost", {{"sandbox", spare->text()}, {"error", claimed.error().what()}});
+    take_id(*entry, own);
     co_return std::nullopt;
   }
   auto settled = co_await settle_create(std::move(entry), std::move(caller), std::move(claimed));
@@ -133,9 +142,9 @@ std::optional<Shape> Service::shape_of(const Entry& entry) const {
   return Shape{pool_of(spec), image_for(spec.image), entry.image_digest, spec.policy, spec.limits};
 }
 
-Task<Result<Sandbox>> Service::settle_create(Entry entry, Caller caller, Result<> made) {
+Task<Result<SandboxPtr>> Service::settle_create(EntryPtr entry, Caller caller, Result<> made) {
   if (!made) co_return coded(std::move(made).error(), "DOCKER::SANDBOX_START_FAILED").in("create sandbox");
-  auto id = entry.sandbox.id;
+  auto id = entry->sandbox.id;
   auto admitted = admit(std::move(entry), caller);
   if (!admitted) co_await undo_create(id);
   co_return admitted;
@@ -180,7 +189,7 @@ Result<> Service::check_options(const SandboxSpec& spec) const {
   return Ok{};
 }
 
-Result<Entry> Service::prepare(SandboxSpec spec, const Caller& caller) {
+Result<EntryPtr> Service::prepare(SandboxSpec spec, const Caller& caller) {
   CHECK_OK(check_options(spec));
   auto image = source_image(spec, caller);
   bool pulls = !image && spec.snapshot_id.empty() && may_pull(image_for(spec.image), image.error());
@@ -190,26 +199,26 @@ Result<Entry> Service::prepare(SandboxSpec spec, const Caller& caller) {
     return Error(Errc::conflict, cat("image ", image->name, " is being removed")).with_code("SANDBOX::IMAGE_IN_USE").at("image.uri");
   if (image) spec.layers = image->layers;
   auto now = options_.wall_clock();
-  Sandbox sandbox{.id = SandboxId::random(),
-                  .owner = caller.name,
-                  .spec = std::move(spec),
-                  .status = {State::running, "CONTAINER_RUNNING", "The sandbox is running.", now},
-                  .created_at = now,
-                  .expires_at = std::nullopt};
+  auto entry = std::make_unique<Entry>(Sandbox{.id = SandboxId::random(),
+                                               .owner = caller.name,
+                                               .spec = std::move(spec),
+                                               .status = {State::running, "CONTAINER_RUNNING", "The sandbox is running.", now},
+                                               .created_at = now,
+                                               .expires_at = std::nullopt});
+  auto& sandbox = entry->sandbox;
   if (auto seconds = sandbox.spec.timeout_seconds) {
     sandbox.expires_at = WallTime{now.micros + *seconds * 1'000'000};
     sandbox.deadline_boot_nanos = static_cast<std::uint64_t>(boot_now_nanos() + *seconds * 1'000'000'000);
     sandbox.boot_id = options_.boot_id;
   }
-  Entry entry{.sandbox = std::move(sandbox)};
   if (!image) {
-    mark_pending(entry);
+    mark_pending(*entry);
     return entry;
   }
-  if (entry.sandbox.spec.snapshot_id.empty()) images_.note_use(*image);
-  entry.image_hold = hold_image(*image);
-  entry.image_name = image->name;
-  entry.image_digest = entry.sandbox.spec.image_digest = image->digest;
+  if (sandbox.spec.snapshot_id.empty()) images_.note_use(*image);
+  entry->image_hold = hold_image(*image);
+  entry->image_name = image->name;
+  entry->image_digest = sandbox.spec.image_digest = image->digest;
   return entry;
 }
 
@@ -222,20 +231,20 @@ Result<image::Image> Service::source_image(const SandboxSpec& spec, const Caller
 
 // The runtime has made it. Recorded and written down, or the caller takes it apart again. Recorded first: a crash
 // between the two leaves an orphan that the next start removes, never a sandbox that nobody recorded.
-Result<Sandbox> Service::admit(Entry entry, const Caller& caller) {
-  auto id = entry.sandbox.id.text();
-  CHECK_OK(record(caller, "sandbox.create", id, create_details(entry)));
-  auto stored = entry.create_key ? store_.put(entry.sandbox, *entry.create_key) : store_.put(entry.sandbox);
+Result<SandboxPtr> Service::admit(EntryPtr entry, const Caller& caller) {
+  auto id = entry->sandbox.id.text();
+  CHECK_OK(record(caller, "sandbox.create", id, create_details(*entry)));
+  auto stored = entry->create_key ? store_.put(entry->sandbox, *entry->create_key) : store_.put(entry->sandbox);
   if (!stored) return std::move(stored).error().in("store sandbox");
-  entry.create_key.reset();
-  entry.events = begin_events(entry.sandbox);
-  const auto& placed = table_.insert(std::move(entry));
+  entry->create_key.reset();
+  entry->events = begin_events(entry->sandbox);
+  const auto& placed = table_.insert(std::move(*entry));
   auto ended = std::exchange(making_.find(id)->second.ended, std::nullopt);
   making_.erase(id);
   arm_timer();
-  if (!ended) return placed.sandbox;
+  if (!ended) return std::make_unique<Sandbox>(placed.sandbox);
   on_ended(*ended);
-  if (const auto* still = table_.find(id)) return still->sandbox;
+  if (const auto* still = table_.find(id)) return std::make_unique<Sandbox>(still->sandbox);
   return Error(Errc::unavailable, "the sandbox was gone before it was ready").with_code("DOCKER::SANDBOX_START_FAILED");
 }
 

@@ -2,9 +2,9 @@
 // of it that a sandbox carries along. After a restart it begins with what the stored record still tells.
 #pragma once
 #include <cstdint>
-#include <deque>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "base/clock.h"
 #include "model/sandbox.h"
@@ -25,16 +25,16 @@ class EventLog {
 
   void add(Event event) {
     if (events_.size() == kMost) {
-      events_.pop_front();
+      events_.erase(events_.begin());
       ++dropped_;
     }
     events_.push_back(std::move(event));
   }
-  const std::deque<Event>& events() const { return events_; }
+  const std::vector<Event>& events() const { return events_; }
   std::uint64_t dropped() const { return dropped_; }
 
  private:
-  std::deque<Event> events_;
+  std::vector<Event> events_;  // few, and moved along with every entry
   std::uint64_t dropped_ = 0;
 };
 

@@ -79,11 +79,11 @@ std::shared_ptr<CreateKeys::Slot> CreateKeys::begin(const std::string& owner, co
   return slot;
 }
 
-void CreateKeys::finish(const std::shared_ptr<Slot>& slot, const Result<Sandbox>& made) {
+void CreateKeys::finish(const std::shared_ptr<Slot>& slot, const Result<SandboxId>& made) {
   if (made) {
-    slot->record.sandbox = made->id.text();
+    slot->record.sandbox = made->text();
   } else {
-    slot->failed = made;
+    slot->failed = made.error();
     forget(name_of(slot->record));
   }
   slot->changed.cancel();
@@ -99,14 +99,14 @@ Task<Result<Created>> Service::create_once_shielded(SandboxSpec spec, CreateOnce
   if (slot) co_return co_await replay(std::move(slot), std::move(caller));
   slot = create_keys_.begin(caller.name, once, options_.wall_clock());
   auto made = co_await create_shielded(std::move(spec), std::move(caller), slot->record);
-  create_keys_.finish(slot, made);
+  create_keys_.finish(slot, made ? Result<SandboxId>((*made)->id) : made.error());
   if (!made) co_return std::move(made).error();
-  co_return Created{*std::move(made), false};
+  co_return Created{std::move(**made), false};
 }
 
 Task<Result<Created>> Service::replay(std::shared_ptr<CreateKeys::Slot> slot, Caller caller) {
   while (slot->record.sandbox.empty() && !slot->failed) co_await slot->changed.async_wait(nothrow);
-  if (slot->failed) co_return slot->failed->error();
+  if (slot->failed) co_return *slot->failed;
   auto id = SandboxId::parse(slot->record.sandbox);
   auto sandbox = id ? get(*id, caller) : Result<Sandbox>(gone(slot->record.sandbox));
   if (!sandbox) co_return gone(slot->record.sandbox);

@@ -37,13 +37,13 @@ class CreateKeys {
   // The create under way or done with this key, or nothing. Errc::malformed with IDEMPOTENCY::CONFLICT: another request had it.
   struct Slot {
     explicit Slot(Executor executor) : changed(executor, Timer::time_point::max()) {}
-    store::CreateKey record;                // `sandbox` is empty while it is under way
-    std::optional<Result<Sandbox>> failed;  // how it went, for those who wait
-    Timer changed;                          // cancelled, which wakes its waiters, when it is over
+    store::CreateKey record;      // `sandbox` is empty while it is under way
+    std::optional<Error> failed;  // why it failed, for those who wait
+    Timer changed;                // cancelled, which wakes its waiters, when it is over
   };
   Result<std::shared_ptr<Slot>> find(const std::string& owner, const CreateOnce& once, WallTime now);
   std::shared_ptr<Slot> begin(const std::string& owner, const CreateOnce& once, WallTime now);
-  void finish(const std::shared_ptr<Slot>& slot, const Result<Sandbox>& made);
+  void finish(const std::shared_ptr<Slot>& slot, const Result<SandboxId>& made);
   std::size_t size() const { return slots_.size(); }
 
  private:

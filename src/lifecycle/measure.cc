@@ -42,8 +42,9 @@ Measure measure_of(runtime::Usage usage, const Limits& limits) {
 }
 
 Task<Result<Measure>> Service::measure(SandboxId id) {
-  CO_TRY(auto sandbox, find(id));
-  if (is_finished(sandbox.status.state)) co_return not_running(sandbox);
+  const auto* sandbox = find(id);
+  if (!sandbox) co_return unknown_sandbox(id);
+  if (is_finished(sandbox->status.state)) co_return not_running(*sandbox);
   auto usage = co_await runtime_.usage(id);
   auto* entry = table_.find(id.text());
   if (entry == nullptr || entry->leaving != Leaving::no) co_return unknown_sandbox(id);

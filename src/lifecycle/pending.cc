@@ -35,15 +35,15 @@ void Service::mark_pending(Entry& entry) const {
 }
 
 // Recorded and stored like any create: after a restart the client's id still means something.
-Result<Sandbox> Service::begin_pending(Entry entry, ImageAuth auth, const Caller& caller) {
-  auto id = entry.sandbox.id;
-  auto reference = image_for(entry.sandbox.spec.image);
-  CHECK_OK(record(caller, "sandbox.create", id.text(), create_details(entry)));
-  auto stored = entry.create_key ? store_.put(entry.sandbox, *entry.create_key) : store_.put(entry.sandbox);
+Result<SandboxPtr> Service::begin_pending(EntryPtr entry, ImageAuth auth, const Caller& caller) {
+  auto id = entry->sandbox.id;
+  auto reference = image_for(entry->sandbox.spec.image);
+  CHECK_OK(record(caller, "sandbox.create", id.text(), create_details(*entry)));
+  auto stored = entry->create_key ? store_.put(entry->sandbox, *entry->create_key) : store_.put(entry->sandbox);
   if (!stored) return std::move(stored).error().in("store sandbox");
-  entry.create_key.reset();
-  entry.events = begin_events(entry.sandbox);
-  Sandbox placed = table_.insert(std::move(entry)).sandbox;
+  entry->create_key.reset();
+  entry->events = begin_events(entry->sandbox);
+  auto placed = std::make_unique<Sandbox>(table_.insert(std::move(*entry)).sandbox);
   arm_timer();
   auto ticket = pulls_.join(reference, {std::move(auth.username), std::move(auth.password)});
   waiting_[id.text()] = ticket;

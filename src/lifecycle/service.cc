@@ -95,15 +95,19 @@ Task<void> Service::stop() {
 }
 
 Result<Sandbox> Service::get(const SandboxId& id, const Caller& caller) const {
-  const auto* entry = table_.find(id.text());
-  if (entry == nullptr || entry->leaving != Leaving::no || !may_see(*entry, caller)) return unknown_sandbox(id);
-  return entry->sandbox;
+  TRY(const auto* sandbox, look_at(id, caller));
+  return *sandbox;
 }
 
-Result<Sandbox> Service::find(const SandboxId& id) const {
+Result<const Sandbox*> Service::look_at(const SandboxId& id, const Caller& caller) const {
   const auto* entry = table_.find(id.text());
-  if (entry == nullptr || entry->leaving != Leaving::no) return unknown_sandbox(id);
-  return entry->sandbox;
+  if (entry == nullptr || entry->leaving != Leaving::no || !may_see(*entry, caller)) return unknown_sandbox(id);
+  return &entry->sandbox;
+}
+
+const Sandbox* Service::find(const SandboxId& id) const {
+  const auto* entry = table_.find(id.text());
+  return entry == nullptr || entry->leaving != Leaving::no ? nullptr : &entry->sandbox;
 }
 
 bool Service::has_extension(const SandboxId& id, std::string_view name) const {

@@ -76,6 +76,10 @@ struct Pruned {
   std::uint64_t freed_bytes = 0;
 };
 
+// What is being made goes through many hands, and is large.
+using EntryPtr = std::unique_ptr<Entry>;
+using SandboxPtr = std::unique_ptr<Sandbox>;
+
 class Service {
  public:
   Service(asio::io_context& io, store::Store& store, audit::Log& audit, image::Store& images, runtime::Runtime& runtime, Options options);
@@ -90,6 +94,7 @@ class Service {
   // The same key and request again give the same sandbox; see idempotency.h.
   Task<Result<Created>> create_once(SandboxSpec spec, CreateOnce once, Caller caller);
   Result<Sandbox> get(const SandboxId& id, const Caller& caller) const;
+  Result<const Sandbox*> look_at(const SandboxId& id, const Caller& caller) const;  // the same, until the next co_await
   Listing list(const Filter& filter, std::size_t page, std::size_t page_size, const Caller& caller) const;
   Task<Result<>> destroy(SandboxId id, Caller caller);
   Task<Result<>> pause(SandboxId id, Caller caller);
@@ -112,7 +117,7 @@ class Service {
   WallTime now() const { return options_.wall_clock(); }
 
   // For the proxy: no ownership check (the route has its own token), only existence and state.
-  Result<Sandbox> find(const SandboxId& id) const;
+  const Sandbox* find(const SandboxId& id) const;  // until the next co_await; null when there is none
   runtime::Runtime& runtime() { return runtime_; }
 
   void on_ended(const runtime::Ended& ended);  // wired to the runtime by the daemon
@@ -153,17 +158,17 @@ class Service {
   void note(std::string action, const std::string& id, Details detail);  // what happened without a caller
 
   // create.cc
-  Task<Result<Sandbox>> create_shielded(SandboxSpec spec, Caller caller, std::optional<store::CreateKey> key);
-  Task<Result<Sandbox>> make(Entry entry, Caller caller);
+  Task<Result<SandboxPtr>> create_shielded(SandboxSpec spec, Caller caller, std::optional<store::CreateKey> key);
+  Task<Result<SandboxPtr>> make(EntryPtr entry, Caller caller);
   Result<> check_options(const SandboxSpec& spec) const;
   Result<> check_policy(const SandboxSpec& spec) const;
-  Result<Entry> prepare(SandboxSpec spec, const Caller& caller);
+  Result<EntryPtr> prepare(SandboxSpec spec, const Caller& caller);
   Result<image::Image> source_image(const SandboxSpec& spec, const Caller& caller) const;
-  Result<Sandbox> admit(Entry entry, const Caller& caller);
-  Task<std::optional<Result<Sandbox>>> claim_spare(Entry entry, Caller caller);
+  Result<SandboxPtr> admit(EntryPtr entry, const Caller& caller);
+  Task<std::optional<Result<SandboxPtr>>> claim_spare(EntryPtr& entry, Caller caller);
   std::optional<Shape> shape_of(const Entry& entry) const;
   SandboxSpec effective(SandboxSpec spec) const;
-  Task<Result<Sandbox>> settle_create(Entry entry, Caller caller, Result<> made);
+  Task<Result<SandboxPtr>> settle_create(EntryPtr entry, Caller caller, Result<> made);
   Task<void> undo_create(SandboxId id);
   void note_refusal(const Caller& caller, const Error& error);
   std::string image_for(const std::string& reference) const;
@@ -172,7 +177,7 @@ class Service {
   // pending.cc
   bool may_pull(const std::string& reference, const Error& missing) const;
   void mark_pending(Entry& entry) const;
-  Result<Sandbox> begin_pending(Entry entry, ImageAuth auth, const Caller& caller);
+  Result<SandboxPtr> begin_pending(EntryPtr entry, ImageAuth auth, const Caller& caller);
   Entry* pending(const SandboxId& id);
   Task<void> finish_pending(SandboxId id, std::shared_ptr<PullTicket> ticket, Caller caller);
   Task<void> start_pending(SandboxId id, Caller caller);

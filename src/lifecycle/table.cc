@@ -15,10 +15,10 @@ const Entry* Table::find(std::string_view id) const {
   return found == entries_.end() ? nullptr : &found->second.entry;
 }
 
-Entry& Table::insert(Entry entry) {
-  std::string id = entry.sandbox.id.text();
-  auto& row = entries_.emplace(id, Row{.entry = std::move(entry), .due = {}, .finished = {}, .pool = {}}).first->second;
-  by_age_.emplace(Key{row.entry.sandbox.created_at.micros, id}, &row.entry);
+Entry& Table::insert(Entry&& entry) {
+  auto id = entry.sandbox.id.text();
+  auto& row = entries_.try_emplace(std::move(id), std::move(entry)).first->second;
+  by_age_.emplace(Key{row.entry.sandbox.created_at.micros, row.entry.sandbox.id.text()}, &row.entry);
   index(row);
   return row.entry;
 }

@@ -50,7 +50,7 @@ class Table {
 
   Entry* find(std::string_view id);
   const Entry* find(std::string_view id) const;
-  Entry& insert(Entry entry);  // the id is new
+  Entry& insert(Entry&& entry);  // the id is new
   void remove(std::string_view id);
   void changed(Entry& entry);  // call after its state or deadline changed
 
@@ -79,6 +79,7 @@ class Table {
  private:
   using Key = std::pair<std::int64_t, std::string>;
   struct Row {
+    explicit Row(Entry&& taken) : entry(std::move(taken)) {}
     Entry entry;
     std::optional<Key> due;
     std::optional<Key> finished;

@@ -3,6 +3,7 @@
 #include "async/task_group.h"
 #include "base/log.h"
 #include "base/text.h"
+#include "lifecycle/errors.h"
 
 namespace osb::proxy {
 namespace {
@@ -74,11 +75,12 @@ std::chrono::seconds CommandGate::limit_for(const CommandPolicy* own) const {
 }
 
 Task<Result<CommandVerdict>> CommandGate::pass(Caller caller, SandboxId id, Command command, Asking asking) {
-  CO_TRY(auto sandbox, lifecycle_.find(id));
+  const auto* sandbox = lifecycle_.find(id);
+  if (!sandbox) co_return lifecycle::unknown_sandbox(id);
   if (!judges(id)) co_return CommandVerdict{};
-  auto own = policy_of(id.text(), sandbox.spec);
+  auto own = policy_of(id.text(), sandbox->spec);
   auto verdict = strictest(own.get(), command);
-  Held held{std::move(caller), id.text(), sandbox.owner, command.shown(), limit_for(own.get())};
+  Held held{std::move(caller), id.text(), sandbox->owner, command.shown(), limit_for(own.get())};
   co_return co_await settle(std::move(held), std::move(verdict), std::move(asking));
 }
 

@@ -59,7 +59,7 @@ Result<std::uint16_t> parse_port(std::string_view text) {
 struct Proxy::Visit {
   http::Request& request;
   http::Responder& responder;
-  Sandbox sandbox;
+  SandboxId id;
   std::uint16_t port;
   std::string target;
   bool trusted;
@@ -92,29 +92,24 @@ Task<Result<>> Proxy::serve(http::Request& request, http::Responder& responder, 
   auto id = SandboxId::parse(route.id);
   if (!id) co_return unknown_sandbox(route.id);
   CO_TRY(auto port, parse_port(route.port));
-  CO_TRY(auto sandbox, lifecycle_.find(*id));
-  Visit visit{request,
-              responder,
-              std::move(sandbox),
-              port,
-              std::move(route.target),
-              route.trusted,
-              std::move(caller),
-              wants_upgrade(request.headers)};
-  if (auto refusal = check_tokens(visit)) co_return co_await answer(responder, std::move(*refusal));
-  if (visit.sandbox.status.state == State::pending) co_return co_await answer(responder, not_ready(visit.sandbox));
-  if (auto running = require_running(visit.sandbox); !running) co_return std::move(running).error();
-  note_access(visit.sandbox, visit.caller);
+  const auto* sandbox = lifecycle_.find(*id);
+  if (!sandbox) co_return unknown_sandbox(route.id);
+  Visit visit{
+      request, responder, *std::move(id), port, std::move(route.target), route.trusted, std::move(caller), wants_upgrade(request.headers)};
+  if (auto refusal = check_tokens(visit, *sandbox)) co_return co_await answer(responder, std::move(*refusal));
+  if (sandbox->status.state == State::pending) co_return co_await answer(responder, not_ready(*sandbox));
+  if (auto running = require_running(*sandbox); !running) co_return std::move(running).error();
+  note_access(*sandbox, visit.caller);
   if (port == kEgressPort) co_return co_await answer_egress(visit);
   if (port == kExecdPort) co_return co_await visit_execd(visit);
   co_return co_await visit_port(visit);
 }
 
-std::optional<http::Response> Proxy::check_tokens(const Visit& visit) const {
+std::optional<http::Response> Proxy::check_tokens(const Visit& visit, const Sandbox& sandbox) const {
   if (visit.trusted) return std::nullopt;
   const auto& headers = visit.request.headers;
-  const auto& id = visit.sandbox.id;
-  if (visit.sandbox.spec.secure_access && !carries(headers, kAccessTokenHeader, tokens_.access(id)))
+  const auto& id = visit.id;
+  if (sandbox.spec.secure_access && !carries(headers, kAccessTokenHeader, tokens_.access(id)))
     return http::Response::json(401, R"({"code":"SANDBOX::UNAUTHORIZED","message":"invalid or missing header OpenSandbox-Secure-Access"})");
   if (visit.port == kExecdPort && !carries(headers, kExecdTokenHeader, tokens_.execd(id)))
     return http::Response::json(401, R"({"error":"Unauthorized: invalid or missing header X-EXECD-ACCESS-TOKEN"})");
@@ -145,8 +140,8 @@ Task<Result<>> Proxy::visit_execd(Visit& visit) {
   if (commands_.leads_back(path_of(visit.target))) co_return Error(Errc::permission_denied, "execd is not reached through itself.");
   if (lifecycle_.runtime().capabilities().measures) {
     auto metrics = metrics_route(visit.request.method, path_of(visit.target));
-    if (metrics == MetricsRoute::once) co_return co_await answer_metrics(lifecycle_, visit.sandbox.id, visit.responder);
-    if (metrics == MetricsRoute::watch) co_return co_await watch_metrics(lifecycle_, visit.sandbox.id, visit.responder);
+    if (metrics == MetricsRoute::once) co_return co_await answer_metrics(lifecycle_, visit.id, visit.responder);
+    if (metrics == MetricsRoute::watch) co_return co_await watch_metrics(lifecycle_, visit.id, visit.responder);
   }
   auto outgoing = visit.outgoing();
   auto kind = commands_.find(outgoing.method, path_of(outgoing.target));
@@ -161,11 +156,11 @@ Task<Result<>> Proxy::visit_execd(Visit& visit) {
   if (kind) {
     Asking asking;
     asking.client = &visit.responder;
-    CO_TRY(record, co_await admit_command(visit.sandbox.id, *kind, outgoing.target, outgoing.body, visit.caller, std::move(asking)));
+    CO_TRY(record, co_await admit_command(visit.id, *kind, outgoing.target, outgoing.body, visit.caller, std::move(asking)));
   }
   std::optional<UploadRecord> upload;
   if (outgoing.body_source && UploadRecord::is_upload(visit.request.method, path_of(visit.target))) {
-    upload.emplace(audit_, visit.caller, visit.sandbox.id, *visit.request.body, visit.request.headers.get("Content-Type"));
+    upload.emplace(audit_, visit.caller, visit.id, *visit.request.body, visit.request.headers.get("Content-Type"));
     if (auto begun = upload->start(); !begun)
       co_return std::move(begun).error().in("record upload").with_code("GENERAL::AUDIT_UNAVAILABLE");
     outgoing.body_source = &*upload;
@@ -174,7 +169,7 @@ Task<Result<>> Proxy::visit_execd(Visit& visit) {
   if (record) record->finish(status ? *status : 0);
   if (upload) upload->finish(status ? *status : 0);
   if (status || visit.responder.started()) co_return Ok{};
-  log::debug("execd does not answer", {{"sandbox", visit.sandbox.id.text()}, {"error", status.error().what()}});
+  log::debug("execd does not answer", {{"sandbox", visit.id.text()}, {"error", status.error().what()}});
   co_return co_await answer(visit.responder, no_answer(visit.port));
 }
 
@@ -211,7 +206,7 @@ Task<std::string> Proxy::context_language(SandboxId id, std::string context) {
 }
 
 Task<Result<int>> Proxy::exchange_with_execd(Visit& visit, http::ClientRequest outgoing, Watch* watch) {
-  const auto& id = visit.sandbox.id;
+  const auto& id = visit.id;
   auto connection = idle_.take(id);
   // A kept connection may have died unnoticed; only what can be repeated without harm is tried again.
   bool may_repeat = connection && !outgoing.body_source && is_idempotent(outgoing.method);
@@ -246,7 +241,7 @@ Task<void> Proxy::sweep_idle() {
 }
 
 Task<Result<>> Proxy::visit_port(Visit& visit) {
-  auto connection = co_await lifecycle_.runtime().dial(visit.sandbox.id, visit.port);
+  auto connection = co_await lifecycle_.runtime().dial(visit.id, visit.port);
   if (!connection && connection.error().kind() == Errc::unsupported) co_return std::move(connection).error();
   if (!connection) co_return co_await answer(visit.responder, no_answer(visit.port));
   auto outgoing = visit.outgoing();

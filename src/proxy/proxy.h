@@ -51,7 +51,7 @@ class Proxy {
   // The one place every command passes before it reaches a sandbox, whichever door it came through. nullopt: judged, not recorded.
   Task<Result<std::optional<CommandRecord>>> admit_command(SandboxId id, CommandRoutes::Kind kind, std::string_view target,
                                                            std::string_view body, Caller caller, Asking asking = {});
-  std::optional<http::Response> check_tokens(const Visit& visit) const;
+  std::optional<http::Response> check_tokens(const Visit& visit, const Sandbox& sandbox) const;
   Task<Result<>> answer_egress(Visit& visit);
   Task<Result<>> visit_execd(Visit& visit);
   Task<Result<>> pass_gate(SandboxId id, CommandRoutes::Judged judged, std::string_view body, Caller caller, Asking asking);

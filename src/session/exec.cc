@@ -245,7 +245,7 @@ Task<Result<Exit>> LiveService::broken_off(SandboxId id, Error why) {
   }
   if (state) co_return Error(Errc::unavailable, cat("What became of the command is not known: ", why.what())).with_code("EXEC::LOST");
   Exit exit{.exit_code = 137, .cause = Cause::session_ended, .advice = "The session ended while the command ran."};
-  auto record = lifecycle_.find(id);
+  const auto* record = lifecycle_.find(id);
   if (record && record->status.reason == "OOMKilled") {
     exit.cause = Cause::out_of_memory;
     exit.advice = "The session reached its memory limit and was ended: use less memory or ask for a larger resources.memory_mb.";

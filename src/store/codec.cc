@@ -11,18 +11,19 @@ namespace {
 namespace json = boost::json;
 
 // What a parsed request can hold at most, every byte escaped.
+constexpr std::size_t kUsualSpecBytes = 600;
 constexpr JsonLimits kSpecLimits{.bytes = 8 * 1024 * 1024, .depth = 8};
 
 Error damaged(std::string_view name) { return {Errc::internal, cat("member ", name, " of a stored record is damaged")}; }
 
 void write_limits(std::string& out, const Limits& limits) {
-  out += cat(R"("limits":{"memory_bytes":)", limits.memory_bytes, R"(,"cpu_millis":)", limits.cpu_millis, R"(,"pids":)", limits.pids,
+  append_all(out, R"("limits":{"memory_bytes":)", limits.memory_bytes, R"(,"cpu_millis":)", limits.cpu_millis, R"(,"pids":)", limits.pids,
              R"(,"disk_bytes":)", limits.disk_bytes, R"(,"disk_inodes":)", limits.disk_inodes, R"(,"io_bytes_per_second":)",
              limits.io_bytes_per_second, R"(,"io_operations_per_second":)", limits.io_operations_per_second, "}");
 }
 
 void write_policy(std::string& out, const Policy& policy) {
-  out += cat(R"("policy":{"user":")", name_of(policy.user), R"(","syscalls":")", name_of(policy.syscalls), R"(","root":")",
+  append_all(out, R"("policy":{"user":")", name_of(policy.user), R"(","syscalls":")", name_of(policy.syscalls), R"(","root":")",
              policy.root == RootMode::read_only ? "ro" : "rw", R"("})");
 }
 
@@ -103,7 +104,7 @@ void write_volumes(std::string& out, const std::vector<VolumeSpec>& volumes) {
   out += R"(,"volumes":[)";
   for (const auto& volume : volumes) {
     if (out.back() != '[') out += ',';
-    out += cat(R"({"name":)", json_string(volume.name), R"(,"host_path":)", json_string(volume.host_path), R"(,"claim":)",
+    append_all(out, R"({"name":)", json_string(volume.name), R"(,"host_path":)", json_string(volume.host_path), R"(,"claim":)",
                json_string(volume.claim), R"(,"mount_path":)", json_string(volume.mount_path), R"(,"sub_path":)",
                json_string(volume.sub_path), R"(,"volume_id":)", json_string(volume.volume_id), R"(,"read_only":)", volume.read_only,
                R"(,"delete_with_sandbox":)", volume.delete_with_sandbox, "}");
@@ -177,9 +178,11 @@ class Sum {
 }  // namespace
 
 std::string write_spec(const SandboxSpec& spec) {
-  std::string out = R"({"image":)";
+  std::string out;
+  out.reserve(kUsualSpecBytes);
+  out += R"({"image":)";
   append_json_string(out, spec.image);
-  if (!spec.image_digest.empty()) out += cat(R"(,"image_digest":)", json_string(spec.image_digest));
+  if (!spec.image_digest.empty()) append_all(out, R"(,"image_digest":)", json_string(spec.image_digest));
   out += R"(,"entrypoint":)";
   append_json_list(out, spec.entrypoint);
   out += R"(,"env":)";
@@ -192,14 +195,14 @@ std::string write_spec(const SandboxSpec& spec) {
   write_limits(out, spec.limits);
   out += ',';
   write_policy(out, spec.policy);
-  if (spec.timeout_seconds) out += cat(R"(,"timeout_seconds":)", *spec.timeout_seconds);
+  if (spec.timeout_seconds) append_all(out, R"(,"timeout_seconds":)", *spec.timeout_seconds);
   if (spec.platform)
-    out += cat(R"(,"platform":{"os":)", json_string(spec.platform->first), R"(,"arch":)", json_string(spec.platform->second), "}");
-  if (!spec.snapshot_id.empty()) out += cat(R"(,"snapshot_id":)", json_string(spec.snapshot_id));
+    append_all(out, R"(,"platform":{"os":)", json_string(spec.platform->first), R"(,"arch":)", json_string(spec.platform->second), "}");
+  if (!spec.snapshot_id.empty()) append_all(out, R"(,"snapshot_id":)", json_string(spec.snapshot_id));
   if (!spec.volumes.empty()) write_volumes(out, spec.volumes);
   out += R"(,"layers":)";
   append_json_list(out, spec.layers);
-  out += cat(R"(,"secure_access":)", spec.secure_access, "}");
+  append_all(out, R"(,"secure_access":)", spec.secure_access, "}");
   return out;
 }
 

@@ -64,11 +64,11 @@ Reply get_endpoint(Context& context, Call call) {
   CO_TRY(auto query, parse_endpoint_query(call.request.query));
   CO_TRY(auto port, parse_port(call.param("port")));
   CO_TRY(auto id, sandbox_id(call));
-  CO_TRY(auto sandbox, context.lifecycle.get(id, call.caller));
+  CO_TRY(const auto* sandbox, context.lifecycle.look_at(id, call.caller));
   CO_TRY([[maybe_unused]] auto allowed, refuse_signed(query));
   ObjectText text;
   text.add("endpoint", cat(authority(context.options, call), "/sandboxes/", id.text(), "/proxy/", port));
-  auto headers = endpoint_headers(context.proxy.tokens(), sandbox, port);
+  auto headers = endpoint_headers(context.proxy.tokens(), *sandbox, port);
   if (headers != "{}") text.raw("headers", headers);
   co_return http::Response::json(200, std::move(text).done());
 }

@@ -63,8 +63,8 @@ Reply list_sandboxes(Context& context, Call call) {
 
 Reply get_sandbox(Context& context, Call call) {
   CO_TRY(auto id, sandbox_id(call));
-  CO_TRY(auto sandbox, context.lifecycle.get(id, call.caller));
-  co_return http::Response::json(200, sandbox_json(sandbox));
+  CO_TRY(const auto* sandbox, context.lifecycle.look_at(id, call.caller));
+  co_return http::Response::json(200, sandbox_json(*sandbox));
 }
 
 Reply delete_sandbox(Context& context, Call call) {
