@@ -37,7 +37,7 @@ Task<int> finish_connect(Socket& socket, Clock::time_point until) {
 
 Task<Result<>> connect_socket(Socket& socket, Address address, std::string name, Clock::time_point until) {
   if (socket.closed()) co_return Error(Errc::internal, "the event loop does not take the socket");
-  set_no_delay(socket.native());
+  if (address.storage.ss_family != AF_UNIX) set_no_delay(socket.native());
   int error = 0;
   while (::connect(socket.native(), address.get(), address.size) != 0) {
     error = errno;

@@ -25,11 +25,9 @@ bool would_block(int error) { return error == EAGAIN || error == EWOULDBLOCK; }
 }  // namespace
 
 Socket::Socket(Executor executor, Fd fd) : socket_(executor), timer_(executor) {
-  sockaddr_storage address{};
-  socklen_t size = sizeof address;
-  int family = ::getsockname(fd.get(), reinterpret_cast<sockaddr*>(&address), &size) == 0 ? address.ss_family : AF_UNIX;
   boost::system::error_code error;
-  socket_.assign(asio::generic::stream_protocol(family, 0), fd.get(), error);
+  // The family is for addresses, which nobody asks Asio for.
+  socket_.assign(asio::generic::stream_protocol(AF_UNIX, 0), fd.get(), error);
   if (error) {
     closed_ = true;  // the descriptor stays with `fd`, which closes it
   } else {

@@ -19,9 +19,10 @@ Result<> BootTimer::open() {
 }
 
 void BootTimer::arm(std::optional<std::int64_t> boot_nanos) {
+  if (!boot_nanos || !file_.is_open()) return;
   // A zero would disarm the timer; a moment that has passed is armed as the first nanosecond instead.
-  std::int64_t moment = boot_nanos ? std::max<std::int64_t>(*boot_nanos, 1) : 0;
-  if (moment == armed_ || !file_.is_open()) return;
+  auto moment = std::max<std::int64_t>(*boot_nanos, 1);
+  if (armed_ != 0 && armed_ <= moment) return;
   itimerspec when{};
   when.it_value.tv_sec = moment / 1'000'000'000;
   when.it_value.tv_nsec = moment % 1'000'000'000;

@@ -1,5 +1,6 @@
 // BootTimer: one wait for one moment of CLOCK_BOOTTIME. It counts suspend and knows no wall-clock jumps, and while
-// nothing is armed it costs no wake-up.
+// nothing is armed it costs no wake-up. An armed moment is kept until it comes, so that sandboxes which come and go cost no call
+// to the kernel: whoever waits looks what is due and arms again.
 #pragma once
 #include <boost/asio/posix/basic_stream_descriptor.hpp>
 #include <cstdint>
@@ -14,9 +15,9 @@ class BootTimer {
  public:
   explicit BootTimer(Executor executor) : file_(executor) {}
   Result<> open();
-  // Replaces what was armed, also while wait() is under way. A moment in the past fires at once; nullopt = never.
+  // wait() ends at this moment or at an earlier one that was armed before. A moment in the past fires at once; nullopt = no moment.
   void arm(std::optional<std::int64_t> boot_nanos);
-  // Ends when the armed moment is reached, or with false when the task is cancelled.
+  // Ends when an armed moment is reached, and nothing is armed then, or with false when the task is cancelled.
   Task<bool> wait();
 
  private:

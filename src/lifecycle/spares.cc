@@ -307,8 +307,11 @@ Task<void> Spares::tend_shelves() {
     auto now = boot_now_nanos();
     auto again = start_what_is_due(now);
     if (shelves_.empty() && surplus_.empty() && working_ == 0) break;
-    auto pause = poked_ ? 0 : std::max<std::int64_t>(again - now, kMillisecond);
-    rest_.expires_after(std::chrono::nanoseconds(pause));
+    if (poked_) {
+      co_await yield_now();
+      continue;
+    }
+    rest_.expires_after(std::chrono::nanoseconds(std::max<std::int64_t>(again - now, kMillisecond)));
     co_await rest_.async_wait(nothrow);
   }
   tending_ = false;

@@ -25,8 +25,9 @@ constexpr auto kDialDeadline = 5s;
 Result<Fd> sealed_memory(const std::string& text) {
   Fd memory(::memfd_create("setup", MFD_CLOEXEC | MFD_ALLOW_SEALING));
   if (!memory) return Error::from_errno("memfd_create", errno);
-  if (::write(memory.get(), text.data(), text.size()) != static_cast<ssize_t>(text.size())) return Error::from_errno("write set-up", errno);
-  if (::lseek(memory.get(), 0, SEEK_SET) != 0) return Error::from_errno("rewind set-up", errno);
+  // execd reads from the place where the descriptor stands: at the beginning.
+  if (::pwrite(memory.get(), text.data(), text.size(), 0) != static_cast<ssize_t>(text.size()))
+    return Error::from_errno("write set-up", errno);
   if (::fcntl(memory.get(), F_ADD_SEALS, F_SEAL_WRITE | F_SEAL_GROW | F_SEAL_SHRINK | F_SEAL_SEAL) != 0)
     return Error::from_errno("seal set-up", errno);
   return memory;
