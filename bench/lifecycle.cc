@@ -29,6 +29,7 @@ void Lifecycle::add_rows() {
   if (!context_.options.wants(kGroup)) return;
   add_way("warm", "warm", kWarmYaml, false);
   add_way("parts", "pooled parts", kPartsYaml, true);
+  add_rested();
   add_way("cold", "fully cold", kColdYaml, false);
   add_command_line();
   add_sdks();
@@ -60,6 +61,23 @@ void Lifecycle::add_way(const std::string& name, const std::string& label, const
   add_rest(label, "TCP", daemon->tcp());
   context_.rows.all()[context_.rows.all().size() - 5].note = note;
   add_rest(label, "unix socket", daemon->by_socket());
+}
+
+// What an idle hour leaves, which is what four seconds leave: berths, but no sandbox made ahead and no root that is held.
+void Lifecycle::add_rested() {
+  constexpr double kRestMs = 4000;
+  std::string why;
+  Daemon* daemon = Daemon::accepts(context_.build, context_.work, kPartsYaml, &why) ? start("rested", kPartsYaml, why) : nullptr;
+  Row& row = context_.rows.ours(kGroup, kRested, nullptr, context_.options.quick ? 10 : 5);
+  if (!daemon) return void(row.unusable = first_line(why));
+  Client* client = clients_.emplace_back(std::make_unique<Client>(daemon->tcp())).get();
+  prime(*client);
+  row.once = [client, last = Clock::now()]() mutable {
+    pause_ms(kRestMs - seconds_since(last) * 1000);
+    double counted = client->whole_life().counted();
+    last = Clock::now();
+    return counted;
+  };
 }
 
 void Lifecycle::add_rest(const std::string& label, const std::string& door, Server server) {

@@ -1,5 +1,6 @@
 // One sandbox's life, create + exec + delete as three requests on a kept connection, with a daemon of its own for each way
-// of having things ready: a whole sandbox (warm), parts of one (pooled parts), nothing (fully cold).
+// of having things ready: a whole sandbox (warm), parts of one (pooled parts; after a rest: those that outlast an idle hour), nothing
+// (fully cold).
 #pragma once
 #include <memory>
 #include <vector>
@@ -12,6 +13,7 @@ namespace bench {
 
 inline const std::string kWarm = "warm: create+exec+delete, TCP";
 inline const std::string kParts = "pooled parts: create+exec+delete, TCP";
+inline const std::string kRested = "after a rest: create+exec+delete, TCP";
 inline const std::string kCold = "fully cold: create+exec+delete, TCP";
 
 // Configuration of each way, and the same when the built program does not know the keys.
@@ -26,6 +28,7 @@ class Lifecycle {
 
  private:
   void add_way(const std::string& name, const std::string& label, const std::string& yaml, bool may_lack_keys);
+  void add_rested();
   void add_rest(const std::string& label, const std::string& door, Server server);
   void add_command_line();
   void add_sdks();

@@ -60,6 +60,7 @@ void latency(Checker& check) {
   check.at_most_floors(kWarm, 0.5, 2.2);
   check.at_most_floors(kWarm, 0.99, 5);
   check.at_most_floors(kParts, 0.5, 3.5);
+  check.at_most_floors(kRested, 0.5, 6);
   check.at_most_floors(kCold, 0.5, 6);
   const Row *cold = check.row(kCold), *bwrap = check.row(kBwrap);
   if (cold && bwrap)
