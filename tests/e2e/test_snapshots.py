@@ -197,6 +197,7 @@ def test_the_launcher_killed_in_the_middle_leaves_nothing_and_the_sandbox_runs(f
     assert daemon.output(sandbox, "echo thawed") == "thawed"
     assert daemon.get(sandbox)["status"]["state"] == "Running"
     harness.wait_until(lambda: leftovers(daemon) == [], 60, lambda: leftovers(daemon))
+    harness.wait_until(lambda: "restarted" not in settled(daemon, snapshot(daemon, sandbox))["status"]["message"], 20, "the launcher is back")
     assert restore(daemon, ready(daemon, sandbox))
 
 
