@@ -73,7 +73,7 @@ TEST_F(Sandbox, IdsMapToAPrivateRangeThatIsNeverTheHostsRoot) {
 TEST_F(Sandbox, TheProgramOfItsFirstProcessIsReadAndExecutedFromLargePagesThatNobodyCanWrite) {
   make();
   auto maps = read_text(cat("/proc/", pid_, "/maps"));
-  if (!maps.contains("00200000-00")) GTEST_SKIP() << "not laid out by this linker";
+  if (!maps.contains("\n00400000-")) GTEST_SKIP() << "NOT TESTED: execd is laid out on large pages where it is linked with mold";
   EXPECT_THAT(maps, HasSubstr("00200000-00400000 r--p"));
   EXPECT_THAT(maps, HasSubstr("00400000-00600000 r-xp"));
   EXPECT_THAT(maps, Not(HasSubstr("rwx")));
