@@ -30,7 +30,9 @@ Result<std::string> read_small_file(const std::string& path, std::size_t limit) 
   struct stat info{};
   if (::fstat(file.get(), &info) != 0) return Error::from_errno("stat", errno);
   if (!S_ISREG(info.st_mode)) return Error(Errc::invalid_argument, "not a regular file");
-  return read_all_of(file.get(), limit);
+  // A file that says how long it is needs no further look at its end; kernel files say 0.
+  auto size = static_cast<std::size_t>(info.st_size);
+  return read_all_of(file.get(), size > 0 ? std::min(limit, size) : limit);
 }
 
 }  // namespace osb::execd
