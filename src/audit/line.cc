@@ -17,7 +17,7 @@ void append_value(std::string& out, std::string_view text) {
 
 // `name` is one of ours and needs no escape.
 void append_member(std::string& out, std::string_view name, std::string_view value) {
-  append_all(out, '"', name, "\":");
+  out.append("\"", 1).append(name).append("\":", 2);
   append_value(out, value);
   out += ',';
 }

@@ -25,6 +25,7 @@ constexpr std::array<bool, 256> make_text_table() {
   return table;
 }
 constexpr auto kText = make_text_table();
+bool is_text(char c) { return kText[static_cast<unsigned char>(c)]; }
 
 }  // namespace
 
@@ -32,11 +33,9 @@ Refusal Gate::scan(std::string_view bytes) {
   // What lies behind the limit is not looked at, so one big read costs no more than many small ones.
   auto end = std::min(bytes.size(), limits_.head_bytes);
   while (at_ < end) {
-    auto c = static_cast<unsigned char>(bytes[at_]);
-    if (kText[c]) {
-      ++at_;
-      continue;
-    }
+    at_ = static_cast<std::size_t>(std::find_if_not(bytes.begin() + at_, bytes.begin() + end, is_text) - bytes.begin());
+    if (at_ == end) break;
+    auto c = bytes[at_];
     if (c == '\n') return kBareLineEnd;
     if (c != '\r') return kControl;
     if (at_ + 1 == end) break;  // the CR is looked at again together with its LF

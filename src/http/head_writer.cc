@@ -19,7 +19,9 @@ bool may_be_sent(const Headers& headers) {
   return true;
 }
 
-void append_field(std::string& out, std::string_view name, std::string_view value) { append_all(out, name, ": ", value, "\r\n"); }
+void append_field(std::string& out, std::string_view name, std::string_view value) {
+  out.append(name).append(": ", 2).append(value).append("\r\n", 2);
+}
 
 void append_framing(std::string& out, std::optional<std::uint64_t> length, bool chunked) {
   if (length) append_all(out, "Content-Length: ", *length, "\r\n");

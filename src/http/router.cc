@@ -24,6 +24,8 @@ std::string capture_name(std::string_view segment) {
   return std::string(name);
 }
 
+constexpr std::size_t kUsualCaptures = 4;
+
 bool has_encoded_nul(std::string_view path) { return path.find("%00") != std::string_view::npos; }
 
 }  // namespace
@@ -77,6 +79,7 @@ std::size_t Router::descend(std::size_t from, std::string_view segment) {
 Router::Match Router::find(std::string_view method, std::string_view raw_path) const {
   if (!raw_path.starts_with('/') || has_encoded_nul(raw_path)) return {};
   Walk walk{*this, method, {}, {}, {}};
+  walk.captured.reserve(kUsualCaptures);
   walk.visit(nodes_[0], raw_path == "/" ? std::string_view{} : raw_path);
   return std::move(walk.match);
 }
