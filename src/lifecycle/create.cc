@@ -53,17 +53,20 @@ class SnapshotUse {
 
 Service::Details Service::create_details(const Entry& entry) {
   const auto& spec = entry.sandbox.spec;
-  return {{"image", spec.image},
-          {"digest", entry.image_digest},
-          {"memory_bytes", cat(spec.limits.memory_bytes)},
-          {"cpu_millis", cat(spec.limits.cpu_millis)},
-          {"pids", cat(spec.limits.pids)},
-          {"disk_bytes", cat(spec.limits.disk_bytes)},
-          {"timeout_seconds", spec.timeout_seconds ? cat(*spec.timeout_seconds) : std::string("none")},
-          {"mode", std::string(name_of(spec.policy.user))},
-          {"syscalls", std::string(name_of(spec.policy.syscalls))},
-          {"root", spec.policy.root == RootMode::read_only ? "ro" : "rw"},
-          {"network", "deny_all"}};
+  Details out;
+  out.reserve(11);
+  out.emplace_back("image", spec.image);
+  out.emplace_back("digest", entry.image_digest);
+  out.emplace_back("memory_bytes", cat(spec.limits.memory_bytes));
+  out.emplace_back("cpu_millis", cat(spec.limits.cpu_millis));
+  out.emplace_back("pids", cat(spec.limits.pids));
+  out.emplace_back("disk_bytes", cat(spec.limits.disk_bytes));
+  out.emplace_back("timeout_seconds", spec.timeout_seconds ? cat(*spec.timeout_seconds) : std::string("none"));
+  out.emplace_back("mode", name_of(spec.policy.user));
+  out.emplace_back("syscalls", name_of(spec.policy.syscalls));
+  out.emplace_back("root", spec.policy.root == RootMode::read_only ? "ro" : "rw");
+  out.emplace_back("network", "deny_all");
+  return out;
 }
 
 Task<Result<Sandbox>> Service::create(SandboxSpec spec, Caller caller) {
