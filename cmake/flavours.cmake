@@ -27,6 +27,12 @@ target_compile_definitions(osb_flavour_min INTERFACE BOOST_ASIO_DISABLE_THREADS 
 target_compile_options(osb_flavour_min INTERFACE -Oz -D_GLIBCXX_ASSERTIONS)
 target_link_libraries(osb_flavour_min INTERFACE Boost::headers)
 
+# What every request and every command of execd passes through is small code that pays for being fast.
+foreach(hot http/gate.cc http/headers.cc http/head_writer.cc base/text.cc execd/child.cc execd/environment.cc
+        execd/program.cc execd/events.cc execd/lines.cc)
+  set_source_files_properties(${CMAKE_SOURCE_DIR}/src/${hot} PROPERTIES COMPILE_OPTIONS $<$<NOT:$<CONFIG:Debug>>:-O2>)
+endforeach()
+
 # Boost's header-only sources, compiled once a flavour.
 foreach(suffix "" "_min")
   add_library(osb_boost${suffix} STATIC cmake/boost_asio.cc cmake/boost_beast.cc)
