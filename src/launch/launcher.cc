@@ -306,35 +306,35 @@ Launcher::Sandbox* Launcher::find(const wire::Key& key) {
 }
 
 void Launcher::schedule(std::uint64_t boot_nanos, Chore chore, const std::string& id) {
-  chores_.emplace(boot_nanos, Due{chore, id});
+  // Zero means never: a chore from before the boot is due at the first nanosecond.
+  chores_.put(std::max<std::uint64_t>(1, boot_nanos), chore, id);
   arm_timer();
 }
 
 void Launcher::arm_timer() {
+  auto at = chores_.next();
+  if (at == armed_for_) return;
+  armed_for_ = at;
   itimerspec next{};
-  if (!chores_.empty()) {
-    // Zero would disarm: a chore that is already due fires at the first nanosecond instead.
-    auto at = std::max<std::uint64_t>(1, chores_.begin()->first);
-    next.it_value.tv_sec = static_cast<time_t>(at / 1'000'000'000);
-    next.it_value.tv_nsec = static_cast<long>(at % 1'000'000'000);
-  }
+  next.it_value.tv_sec = static_cast<time_t>(at / 1'000'000'000);
+  next.it_value.tv_nsec = static_cast<long>(at % 1'000'000'000);
   ::timerfd_settime(timer_.get(), TFD_TIMER_ABSTIME, &next, nullptr);
 }
 
 void Launcher::run_due_chores() {
   std::uint64_t expirations = 0;
   [[maybe_unused]] auto n = ::read(timer_.get(), &expirations, sizeof expirations);
+  armed_for_ = 0;
   auto now = static_cast<std::uint64_t>(boot_now_nanos());
-  while (!chores_.empty() && chores_.begin()->first <= now) {
-    Due due = chores_.begin()->second;
-    chores_.erase(chores_.begin());
-    if (due.chore == Chore::trim) trim_reserve();
-    if (due.chore == Chore::stems) check_stems(now);
-    auto* sandbox = find(due.id);
+  while (auto due = chores_.take(now)) {
+    if (due->chore == Chore::trim) trim_reserve();
+    if (due->chore == Chore::stems) check_stems(now);
+    auto* sandbox = find(due->id);
     if (sandbox == nullptr) continue;
-    switch (due.chore) {
+    switch (due->chore) {
       case Chore::trim:
-      case Chore::stems: break;
+      case Chore::stems:
+      case Chore::count_: break;
       case Chore::deadline:
         // A renewed sandbox has a later deadline by now; the old chore finds nothing to do.
         if (sandbox->phase != Phase::dying && sandbox->deadline != 0 && sandbox->deadline <= now) kill(*sandbox, wire::Cause::expired);

@@ -20,6 +20,7 @@
 #include "launch/capture.h"
 #include "launch/cgroups.h"
 #include "launch/channel.h"
+#include "launch/chores.h"
 #include "launch/host.h"
 #include "launch/id_range.h"
 #include "launch/ledger.h"
@@ -98,11 +99,6 @@ class Launcher {
   struct Watch {
     Watched what;
     std::uint64_t client = 0;
-    std::string id;
-  };
-  enum class Chore { trim, stems, deadline, hasten, retry_remove, check_frozen, capture_deadline };
-  struct Due {
-    Chore chore;
     std::string id;
   };
 
@@ -251,7 +247,8 @@ class Launcher {
   std::map<std::string, Sandbox, std::less<>> sandboxes_;
   std::map<std::uint64_t, std::string> held_;                // whose berths have their descriptors open, by number
   std::map<std::string, std::vector<StagedVolume>> staged_;  // by the id of the sandbox
-  std::multimap<std::uint64_t, Due> chores_;
+  Chores chores_;
+  std::uint64_t armed_for_ = 0;  // the timer; 0: not at all
 };
 
 // Ends and removes every private instance whose launcher is dead; called by each launcher that starts.

@@ -101,6 +101,8 @@ void Launcher::finish(Sandbox& sandbox) {
   event.memory_peak_bytes = sandbox.usage.memory_peak_bytes;
   event.oom_kills = sandbox.usage.oom_kills;
   ++ends_;
+  chores_.drop_all_of(sandbox.id);
+  arm_timer();
   held_.erase(sandbox.number);
   sandboxes_.erase(sandboxes_.find(std::string(sandbox.id)));
   if (!never_lived) broadcast(&event, sizeof event);
