@@ -124,7 +124,9 @@ class Density {
   void delete_all() {
     auto start = Clock::now();
     LoadResult gone = run_load(deletes(daemon_.tcp(), kConnections, ids_));
-    value("deleted through the API, 8 connections", "s", gone.seconds).extra = {{"errors", static_cast<double>(gone.errors)}};
+    Row& deleted = value("deleted through the API, 8 connections", "s", gone.seconds);
+    deleted.extra = {{"errors", static_cast<double>(gone.errors)}};
+    deleted.note = gone.first_error;
     Traces alive = traces_;
     alive.groups = ~std::size_t{0};  // groups without anybody in them may be a reserve
     wait_for(start, alive, kGoneSeconds);

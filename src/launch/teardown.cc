@@ -18,7 +18,7 @@ constexpr std::uint64_t kPatience = 100 * kMillisecond;
 constexpr std::uint64_t kRestBeforeTrim = 500 * kMillisecond;
 constexpr int kTrimmedAtOnce = 8;
 constexpr std::uint64_t kBreath = 2 * kMillisecond;
-constexpr int kRemovedAtOnce = 32;
+constexpr std::uint64_t kTurn = 4 * kMillisecond;  // what is waiting for us waits no longer for the removal of groups
 constexpr std::size_t kCrowd = 128;
 constexpr std::size_t kMostPutOff = 256;
 constexpr std::uint64_t kEndsPerSettling = 64;
@@ -154,10 +154,12 @@ bool Launcher::may_remove_groups() const {
 void Launcher::trim_reserve() {
   trim_due_ = false;
   bool resting = creates_ + ends_ == turns_at_trim_;
-  for (int i = 0; (resting || may_remove_groups()) && i < kRemovedAtOnce && berths_.remove_put_off(); ++i) {
+  auto turn_ends = static_cast<std::uint64_t>(boot_now_nanos()) + kTurn;
+  auto in_turn = [&] { return static_cast<std::uint64_t>(boot_now_nanos()) < turn_ends; };
+  while ((resting || may_remove_groups()) && in_turn() && berths_.remove_put_off()) {
   }
   if (berths_.groups_put_off() == 0) most_at_once_ = sandboxes_.size();
-  for (int i = 0; resting && i < kTrimmedAtOnce && berths_.more_than_kept(); ++i) berths_.trim_one();
+  for (int i = 0; resting && i < kTrimmedAtOnce && in_turn() && berths_.more_than_kept(); ++i) berths_.trim_one();
   if (resting) berths_.drop_stale_roots(static_cast<std::uint64_t>(boot_now_nanos()));
   turns_at_trim_ = creates_ + ends_;
   trim_reserve_later();
