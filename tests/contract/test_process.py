@@ -171,7 +171,9 @@ def test_every_wall_that_cannot_be_built_stops_the_sandbox(host):
     for flag in ("--fail-at", "--die-at"):
         for step in steps:
             failed, detail = create_once(host, run_dir, socket_path, flag, step)
-            assert failed == (step if flag == "--fail-at" else "exec"), (flag, step, failed, detail)
+            # Whoever dies before its maps are written is missed by the keeper that writes them, or else at the end of its pipe.
+            named = {step} if flag == "--fail-at" else {"exec", "user_namespace"} if step == "user_namespace" else {"exec"}
+            assert failed in named, (flag, step, failed, detail)
     assert set(processes_of_user()) <= before
     assert not run_dir.exists()
 
