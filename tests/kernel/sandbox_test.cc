@@ -71,9 +71,11 @@ TEST_F(Sandbox, IdsMapToAPrivateRangeThatIsNeverTheHostsRoot) {
 }
 
 TEST_F(Sandbox, TheProgramOfItsFirstProcessIsReadAndExecutedFromLargePagesThatNobodyCanWrite) {
+#if __has_feature(address_sanitizer)
+  GTEST_SKIP() << "NOT TESTED: builds with sanitizers are linked with lld, which does not lay execd out on large pages; others are tested";
+#endif
   make();
   auto maps = read_text(cat("/proc/", pid_, "/maps"));
-  if (!maps.contains("\n00400000-")) GTEST_SKIP() << "NOT TESTED: execd is laid out on large pages where it is linked with mold";
   EXPECT_THAT(maps, HasSubstr("00200000-00400000 r--p"));
   EXPECT_THAT(maps, HasSubstr("00400000-00600000 r-xp"));
   EXPECT_THAT(maps, Not(HasSubstr("rwx")));
