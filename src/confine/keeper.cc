@@ -114,11 +114,19 @@ Result<> Keeper::run() {
   return Ok{};
 }
 
+// Whoever comes from now on finds nobody, starts the next keeper, and that one waits for our lock.
+void Keeper::close_door() {
+  if (!listener_) return;
+  unwatch(listener_.get());
+  listener_.reset();
+  ::unlink((options_.host.run_dir + "/launch.sock").c_str());
+}
+
 void Keeper::leave_nothing() {
   const auto& run_dir = options_.host.run_dir;
-  listener_.reset();
+  if (!launch::is_held(run_dir, lock_)) return;  // what is there now is not ours
+  close_door();
   if (options_.private_instance) return launch::remove_run_dir(run_dir);
-  ::unlink((run_dir + "/launch.sock").c_str());
   for (const char* name : {"/work", "/sandboxes"}) ::rmdir((run_dir + name).c_str());
 }
 
@@ -152,11 +160,22 @@ void Keeper::read_client(std::uint64_t client) {
   for (int i = 0; i < 64; ++i) {
     auto found = clients_.find(client);
     if (found == clients_.end()) return;
+    if (found->second.is_behind()) return catch_up(client);
     auto got = found->second.receive(message);
     if (!got) return drop_client(client);
     if (!*got) return;
     dispatch(client, message);
   }
+}
+
+// Either what waits goes on its way, or we are told when there is room for it.
+void Keeper::catch_up(std::uint64_t client) {
+  auto& channel = clients_.find(client)->second;
+  if (auto sent = channel.send_waiting(); !sent) return drop_client(client);
+  epoll_event event{};
+  event.events = channel.is_behind() ? EPOLLOUT : EPOLLIN;
+  event.data.fd = channel.fd();
+  ::epoll_ctl(epoll_.get(), EPOLL_CTL_MOD, channel.fd(), &event);
 }
 
 void Keeper::drop_client(std::uint64_t client) {
@@ -208,6 +227,7 @@ void Keeper::dispatch(std::uint64_t client, launch::Received& message) {
       return drop_client(client);
     case wire::Op::stop:
       stopping_ = true;
+      close_door();
       reply_status(to, wire::Op::stop, 0);
       return destroy_all();
     case wire::Op::freeze:
@@ -223,7 +243,8 @@ void Keeper::dispatch(std::uint64_t client, launch::Received& message) {
 void Keeper::reply(const Pending& to, const void* message, std::size_t size) {
   auto found = clients_.find(to.client);
   if (found == clients_.end()) return;
-  if (auto sent = found->second.send(message, size); !sent) drop_client(to.client);
+  if (auto sent = found->second.send(message, size); !sent) return drop_client(to.client);
+  if (found->second.is_behind()) catch_up(to.client);
 }
 
 void Keeper::reply_status(const Pending& to, wire::Op op, int sys) {
@@ -235,10 +256,9 @@ void Keeper::reply_status(const Pending& to, wire::Op op, int sys) {
 }
 
 void Keeper::broadcast(const void* message, std::size_t size) {
-  std::vector<std::uint64_t> gone;
-  for (auto& [number, channel] : clients_)
-    if (auto sent = channel.send(message, size); !sent) gone.push_back(number);
-  for (auto number : gone) drop_client(number);
+  std::vector<std::uint64_t> all;
+  for (const auto& [number, channel] : clients_) all.push_back(number);
+  for (auto number : all) reply({number, 0}, message, size);
 }
 
 Keeper::Sandbox* Keeper::find(const std::string& id) {

@@ -76,6 +76,7 @@ class Keeper {
   void on_ready(int fd, const Watch& watch);
   void accept_client();
   void read_client(std::uint64_t client);
+  void catch_up(std::uint64_t client);
   void drop_client(std::uint64_t client);
   void dispatch(std::uint64_t client, launch::Received& message);
   void reply(const Pending& to, const void* message, std::size_t size);
@@ -86,6 +87,7 @@ class Keeper {
   Sandbox* find(const std::string& id);
   Sandbox* find(const wire::Key& key);
   bool finished() const;
+  void close_door();
   void leave_nothing();
 
   // sandboxes.cc: how they come and go

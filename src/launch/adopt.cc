@@ -2,6 +2,7 @@
 #include <fcntl.h>
 #include <sys/file.h>
 #include <sys/mount.h>
+#include <unistd.h>
 
 #include <cerrno>
 #include <set>
@@ -62,28 +63,46 @@ void Launcher::adopt_one(const LedgerRecord& record) {
   log::info("adopted sandbox", {{"id", record.id}, {"pid", sandbox.pid}});
 }
 
+// The killed need a moment to leave. Until the group is gone, nobody else gets the range that it is named after.
+void Launcher::remove_stray(const std::string& name) {
+  (void)groups_.kill(name);
+  auto removed = groups_.remove(name);
+  if (removed) return;
+  Berth berth;
+  berth.range = parse_int<std::uint32_t>(name.substr(name.find('-') + 1)).value_or(0);
+  bool ours = Berths::group_name(berth.range) == name && ranges_.mark_used(berth.range);
+  if (!ours) return log::error("stray cgroup stays", {{"group", name}, {"error", removed.error().what()}});
+  berths_.put_off(std::move(berth));
+  trim_reserve_later();
+}
+
 void Launcher::remove_strays() {
   std::set<std::string> used;
   for (const auto& [id, sandbox] : sandboxes_) used.insert(sandbox.berth.group.name);
   if (auto names = groups_.names()) {
-    for (const auto& name : *names) {
-      if (used.contains(name)) continue;
-      (void)groups_.kill(name);
-      if (auto removed = groups_.remove(name); !removed)
-        log::error("stray cgroup stays", {{"group", name}, {"error", removed.error().what()}});
-    }
+    for (const auto& name : *names)
+      if (!used.contains(name)) remove_stray(name);
   }
   std::string sockets = options_.host.run_dir + "/sandboxes";
   for (const auto& name : sys::fs::names_in(sockets))
     if (find(name.substr(0, name.find('.'))) == nullptr) ::unlink((sockets + "/" + name).c_str());
 }
 
+// Whoever comes from now on finds nobody, starts the next launcher, and that one waits for our lock.
+void Launcher::close_door() {
+  if (!listener_) return;
+  unwatch(listener_.get());
+  listener_.reset();
+  ::unlink((options_.host.run_dir + "/launch.sock").c_str());
+}
+
 // An instance that ends for good takes its groups, ranges and run directory along.
 void Launcher::leave_nothing() {
-  listener_.reset();
+  if (!is_held(options_.host.run_dir, lock_) && ::access((options_.host.run_dir + "/lock").c_str(), F_OK) == 0)
+    return log::error("another launcher has this instance; nothing is removed", {{"run_dir", options_.host.run_dir}});
+  close_door();
   stems_.clear();  // they live in our groups
   berths_.clear();
-  ::unlink((options_.host.run_dir + "/launch.sock").c_str());
   (void)groups_.leave_device_rules();
   if (auto removed = groups_.remove_parents(); !removed) log::error("cannot remove our cgroups", {{"error", removed.error().what()}});
   ranges_.release_blocks();

@@ -14,6 +14,11 @@
 #include "sys/kernel_file.h"
 
 namespace osb::launch {
+namespace {
+
+constexpr std::size_t kMostWaiting = 65'536;
+
+}  // namespace
 
 Result<bool> Channel::receive(Received& into) {
   auto n = sys::receive_with_descriptor(socket_.get(), into.bytes, sizeof into.bytes, MSG_DONTWAIT, into.descriptor);
@@ -24,9 +29,26 @@ Result<bool> Channel::receive(Received& into) {
   return true;
 }
 
+// The end of every sandbox is told to every client: a thousand deletes at once are a thousand answers and a thousand ends, more than
+// a socket holds, while the one who asked has other things to read.
 Result<> Channel::send(const void* message, std::size_t size, int descriptor) {
-  if (sys::send_with_descriptor(socket_.get(), message, size, descriptor) < 0)
+  if (waiting_.empty() && sys::send_with_descriptor(socket_.get(), message, size, descriptor) >= 0) return Ok{};
+  bool full = !waiting_.empty() || errno == EAGAIN || errno == EWOULDBLOCK;
+  if (!full) return Error::from_errno("sendmsg", errno, Errc::unavailable);
+  if (waiting_.size() == kMostWaiting) return Error(Errc::unavailable, "the peer reads nothing");
+  Fd kept(descriptor < 0 ? -1 : ::fcntl(descriptor, F_DUPFD_CLOEXEC, 3));
+  if (descriptor >= 0 && !kept) return Error::from_errno("dup", errno);
+  waiting_.push_back({std::string(static_cast<const char*>(message), size), std::move(kept)});
+  return Ok{};
+}
+
+Result<> Channel::send_waiting() {
+  for (; !waiting_.empty(); waiting_.pop_front()) {
+    const auto& next = waiting_.front();
+    if (sys::send_with_descriptor(socket_.get(), next.bytes.data(), next.bytes.size(), next.descriptor.get()) >= 0) continue;
+    if (errno == EAGAIN || errno == EWOULDBLOCK) return Ok{};
     return Error::from_errno("sendmsg", errno, Errc::unavailable);
+  }
   return Ok{};
 }
 

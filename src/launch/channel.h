@@ -1,7 +1,9 @@
 // One connection of a client (serve, doctor): whole messages with descriptors over SOCK_SEQPACKET.
 #pragma once
 #include <cstddef>
+#include <deque>
 #include <optional>
+#include <string>
 #include <string_view>
 
 #include "base/fd.h"
@@ -22,11 +24,19 @@ class Channel {
   int fd() const { return socket_.get(); }
   // false: nothing to read now. An error means the peer is gone or broke the rules; drop it.
   Result<bool> receive(Received& into);
-  // A peer that does not read its answers is dropped rather than waited for.
+  // What the peer has no room for waits here, in order; while something does, nothing more is read of it, so that its own questions
+  // cannot fill this up. An error: it is gone, or has not read for so long that it has to be dropped.
   Result<> send(const void* message, std::size_t size, int descriptor = -1);
+  Result<> send_waiting();
+  bool is_behind() const { return !waiting_.empty(); }
 
  private:
+  struct Message {
+    std::string bytes;
+    Fd descriptor;
+  };
   Fd socket_;
+  std::deque<Message> waiting_;
 };
 
 // Listens at `path` (0600); a stale file there is replaced.

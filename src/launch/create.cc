@@ -335,6 +335,7 @@ void Launcher::answer_create(Sandbox& sandbox) {
   answer.id_base = sandbox.berth.first_id();
   std::memcpy(answer.detail, sandbox.failed_detail.data(), std::min(sandbox.failed_detail.size(), sizeof answer.detail - 1));
   Pending to = *std::exchange(sandbox.create, std::nullopt);
+  if (answer.sys == ENOENT && answer.failed != Step::none && lost_home()) return;  // whoever asks again finds the next launcher
   if (answer.failed != Step::none)
     log::warn("create failed", {{"id", sandbox.id}, {"step", wire::name_of(answer.failed)}, {"error", sandbox.failed_detail}});
   reply(to, &answer, sizeof answer);

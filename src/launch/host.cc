@@ -111,6 +111,14 @@ Result<> Host::build_work_dir() {
   return build_dev();
 }
 
+bool Host::is_whole() const {
+  struct stat ours{}, there{};
+  if (::fstat(work_.get(), &ours) != 0 || ::stat(work_dir().c_str(), &there) != 0) return false;
+  bool mounted = ours.st_dev == there.st_dev && ours.st_ino == there.st_ino;
+  auto has = [&](const std::string& path) { return ::stat(path.c_str(), &there) == 0; };
+  return mounted && has(scaffold_path() + "/proc") && has(volumes_path()) && has(disks_path()) && has(options_.run_dir + "/sandboxes");
+}
+
 // Clones of a mount inherit its flags: what is read-only here is read-only in every sandbox without another call.
 Result<> Host::mount_memory(const std::string& name) {
   std::string path = work_dir() + "/" + name;

@@ -47,7 +47,6 @@ Launcher::Launcher(LauncherOptions options, Host host, Cgroups groups, Ledger le
 
 Result<std::unique_ptr<Launcher>> Launcher::start(const LauncherOptions& options) {
   const auto& host_options = options.host;
-  CHECK_OK(sys::make_dirs(host_options.run_dir, 0700));
   TRY(auto lock, lock_run_dir(host_options.run_dir, "launcher"));
   if (options.private_instance) CHECK_OK(mark_private(host_options.run_dir));
   auto run_root = host_options.run_dir.substr(0, host_options.run_dir.rfind('/'));
@@ -99,12 +98,14 @@ void Launcher::unwatch(int fd) {
 bool Launcher::finished() const {
   bool abandoned = options_.private_instance && had_client_ && clients_.empty();
   bool retired = retiring_ && clients_.empty();
-  return (stopping_ || abandoned || retired) && sandboxes_.empty() && berths_.groups_put_off() == 0;
+  if (homeless_ && !options_.private_instance) return true;
+  return (stopping_ || homeless_ || abandoned || retired) && sandboxes_.empty() && berths_.groups_put_off() == 0;
 }
 
 Result<> Launcher::run() {
   while (!finished()) {
-    if (options_.private_instance && had_client_ && clients_.empty()) destroy_all(wire::Cause::destroyed);
+    bool nobodys = homeless_ || (had_client_ && clients_.empty());
+    if (options_.private_instance && nobodys) destroy_all(wire::Cause::destroyed);
     epoll_event events[64];
     // The reserve fills while nothing waits for us: first a look without waiting, then one part, then another look.
     int n = ::epoll_wait(epoll_.get(), events, 64, 0);
@@ -117,6 +118,8 @@ Result<> Launcher::run() {
       on_ready(events[i].data.fd, copy);
     }
   }
+  if (homeless_ && !options_.private_instance)
+    return Error(Errc::unavailable, "our directories were taken away; the next launcher takes over");
   leave_nothing();
   return Ok{};
 }
@@ -170,14 +173,25 @@ void Launcher::reap_helper(int fd) {
   helpers_.erase(fd);
 }
 
+// Somebody may have removed the run directory, or the state directory with our scaffold, while sandboxes kept us alive. Without them
+// no create succeeds, and nothing that is mounted brings them back; a new launcher makes them and adopts what lives. (A private one ends
+// with all it has.) Looked for where it shows: when a create misses a file, and when a client comes.
+bool Launcher::lost_home() {
+  if (!homeless_ && (!is_held(options_.host.run_dir, lock_) || !host_.is_whole())) {
+    log::error("our directories are gone; a new launcher is needed", {{"run_dir", options_.host.run_dir}});
+    homeless_ = true;
+  }
+  return homeless_;
+}
+
 void Launcher::accept_client() {
   Fd socket(::accept4(listener_.get(), nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK));
+  if (lost_home()) return;
   if (!socket || clients_.size() >= kMaxClients || !peer_is_allowed(socket.get(), options_.allowed_uid)) return;
   auto number = next_client_++;
   int fd = socket.get();
   clients_.emplace(number, Channel(std::move(socket)));
   had_client_ = true;
-  retiring_ = false;
   if (auto watched = watch(fd, {.what = Watched::client, .client = number, .id = {}}); !watched) clients_.erase(number);
 }
 
@@ -186,11 +200,22 @@ void Launcher::read_client(std::uint64_t client) {
   for (int i = 0; i < 64; ++i) {
     auto found = clients_.find(client);
     if (found == clients_.end()) return;
+    if (found->second.is_behind()) return catch_up(client);
     auto got = found->second.receive(message);
     if (!got) return drop_client(client);
     if (!*got) return;
     dispatch(client, message);
   }
+}
+
+// Either what waits goes on its way, or we are told when there is room for it.
+void Launcher::catch_up(std::uint64_t client) {
+  auto& channel = clients_.find(client)->second;
+  if (auto sent = channel.send_waiting(); !sent) return drop_client(client);
+  epoll_event event{};
+  event.events = channel.is_behind() ? EPOLLOUT : EPOLLIN;
+  event.data.fd = channel.fd();
+  ::epoll_ctl(epoll_.get(), EPOLL_CTL_MOD, channel.fd(), &event);
 }
 
 void Launcher::drop_client(std::uint64_t client) {
@@ -207,6 +232,7 @@ void Launcher::dispatch(std::uint64_t client, Received& message) {
   const auto* head = as<wire::Head>(message);
   if (head == nullptr || head->version != wire::kVersion) return drop_client(client);
   Pending to{client, head->seq};
+  if (head->op != wire::Op::hello) retiring_ = false;  // whoever only greets (doctor) does not want us to stay
   auto of_sandbox = [&](auto act) {
     const auto* request = as<wire::SandboxRequest>(message);
     auto* sandbox = request == nullptr ? nullptr : find(request->id);
@@ -259,13 +285,14 @@ void Launcher::dispatch(std::uint64_t client, Received& message) {
     case wire::Op::stop: {
       const auto* request = as<wire::StopRequest>(message);
       if (request == nullptr) return drop_client(client);
-      if (request->destroy_all)
-        destroy_all(wire::Cause::destroyed);
-      else if (!sandboxes_.empty()) {
+      if (!request->destroy_all) {
         retiring_ = true;
-        return reply_status(to, wire::Op::stop, EBUSY, "sandboxes are running");
+        bool idle = sandboxes_.empty();
+        return reply_status(to, wire::Op::stop, idle ? 0 : EBUSY, idle ? "" : "sandboxes are running");
       }
       stopping_ = true;
+      close_door();
+      destroy_all(wire::Cause::destroyed);
       return reply_status(to, wire::Op::stop, 0);
     }
     case wire::Op::exited: break;
@@ -276,7 +303,8 @@ void Launcher::dispatch(std::uint64_t client, Received& message) {
 void Launcher::reply(const Pending& to, const void* message, std::size_t size, int descriptor) {
   auto found = clients_.find(to.client);
   if (found == clients_.end()) return;
-  if (auto sent = found->second.send(message, size, descriptor); !sent) drop_client(to.client);
+  if (auto sent = found->second.send(message, size, descriptor); !sent) return drop_client(to.client);
+  if (found->second.is_behind()) catch_up(to.client);
 }
 
 void Launcher::reply_status(const Pending& to, wire::Op op, int sys, std::string_view detail, int descriptor) {
@@ -289,10 +317,9 @@ void Launcher::reply_status(const Pending& to, wire::Op op, int sys, std::string
 }
 
 void Launcher::broadcast(const void* message, std::size_t size) {
-  std::vector<std::uint64_t> gone;
-  for (auto& [number, channel] : clients_)
-    if (auto sent = channel.send(message, size); !sent) gone.push_back(number);
-  for (auto number : gone) drop_client(number);
+  std::vector<std::uint64_t> all;
+  for (const auto& [number, channel] : clients_) all.push_back(number);
+  for (auto number : all) reply({number, 0}, message, size);
 }
 
 Launcher::Sandbox* Launcher::find(const std::string& id) {

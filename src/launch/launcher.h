@@ -113,6 +113,7 @@ class Launcher {
   void on_ready(int fd, const Watch& watch);
   void accept_client();
   void read_client(std::uint64_t client);
+  void catch_up(std::uint64_t client);
   void drop_client(std::uint64_t client);
   void dispatch(std::uint64_t client, Received& message);
   void reply(const Pending& to, const void* message, std::size_t size, int descriptor = -1);
@@ -124,6 +125,7 @@ class Launcher {
   Sandbox* find(const wire::Key& key);
   Sandbox* find(const std::string& id);
   bool finished() const;
+  bool lost_home();
 
   // requests.cc: what a client may ask of an existing sandbox
   void set_deadline(const Pending& to, const wire::DeadlineRequest& request);
@@ -211,6 +213,8 @@ class Launcher {
   Result<> adopt();
   void adopt_one(const LedgerRecord& record);
   void remove_strays();
+  void remove_stray(const std::string& name);
+  void close_door();
   void leave_nothing();
 
   std::string socket_path(std::string_view id) const { return options_.host.run_dir + "/sandboxes/" + std::string(id) + ".sock"; }
@@ -243,7 +247,8 @@ class Launcher {
   std::uint64_t next_client_ = 1;
   bool had_client_ = false;
   bool stopping_ = false;
-  bool retiring_ = false;  // asked to stop while sandboxes lived: ends with the last of them unless a client comes back
+  bool homeless_ = false;  // our directories are gone: ends at once and leaves the sandboxes to the next launcher
+  bool retiring_ = false;  // asked to stop: ends when sandboxes and clients have gone, unless a client asks for something before that
   std::map<std::string, Sandbox, std::less<>> sandboxes_;
   std::map<std::uint64_t, std::string> held_;                // whose berths have their descriptors open, by number
   std::map<std::string, std::vector<StagedVolume>> staged_;  // by the id of the sandbox

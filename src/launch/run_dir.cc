@@ -3,6 +3,7 @@
 #include <fcntl.h>
 #include <sys/file.h>
 #include <sys/mount.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <cerrno>
@@ -13,14 +14,24 @@
 
 namespace osb::launch {
 
-Result<Fd> lock_run_dir(const std::string& run_dir, std::string_view who) {
-  TRY(auto lock, sys::open_at(AT_FDCWD, (run_dir + "/lock").c_str(), O_RDWR | O_CREAT, 0600));
-  for (int tries = 0; ::flock(lock.get(), LOCK_EX | LOCK_NB) != 0; ++tries) {
-    if (tries == 200)
+Result<Fd> lock_run_dir(const std::string& run_dir, std::string_view who, std::chrono::milliseconds patience) {
+  auto give_up = std::chrono::steady_clock::now() + patience;
+  for (;;) {
+    // Made and opened again each time: a private instance takes directory and lock along when it ends.
+    CHECK_OK(sys::make_dirs(run_dir, 0700));
+    auto lock = sys::open_at(AT_FDCWD, (run_dir + "/lock").c_str(), O_RDWR | O_CREAT, 0600);
+    if (!lock && lock.error().sys() != ENOENT) return lock;
+    if (lock && ::flock(lock->get(), LOCK_EX | LOCK_NB) == 0 && is_held(run_dir, *lock)) return lock;
+    if (std::chrono::steady_clock::now() >= give_up)
       return Error(Errc::conflict, cat("another ", who, " runs this instance")).with_hint("stop it, or choose another instance");
     ::usleep(10'000);
   }
-  return lock;
+}
+
+bool is_held(const std::string& run_dir, const Fd& lock) {
+  struct stat ours{}, there{};
+  return ::fstat(lock.get(), &ours) == 0 && ::stat((run_dir + "/lock").c_str(), &there) == 0 && ours.st_dev == there.st_dev &&
+         ours.st_ino == there.st_ino;
 }
 
 Result<> mark_private(const std::string& run_dir) {

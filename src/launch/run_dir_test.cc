@@ -6,6 +6,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <thread>
+
 #include "sys/fs_walk.h"
 #include "sys/kernel_file.h"
 
@@ -49,12 +51,52 @@ TEST_F(RunDir, HasOneHolderUntilItsLockIsClosed) {
   ASSERT_TRUE(lock);
   Fd other(::open((path_ + "/lock").c_str(), O_RDWR | O_CLOEXEC));
   EXPECT_NE(::flock(other.get(), LOCK_EX | LOCK_NB), 0);
-  auto refused = lock_run_dir(path_, "launcher");
+  auto refused = lock_run_dir(path_, "launcher", std::chrono::milliseconds(20));
   ASSERT_FALSE(refused);
   EXPECT_EQ(refused.error().kind(), Errc::conflict);
   EXPECT_EQ(refused.error().what(), "another launcher runs this instance");
   lock->reset();
   EXPECT_EQ(::flock(other.get(), LOCK_EX | LOCK_NB), 0);
+}
+
+TEST_F(RunDir, IsWaitedForWhileItsHolderEnds) {
+  auto ending = lock_run_dir(path_, "launcher");
+  ASSERT_TRUE(ending);
+  std::thread holder([&] {
+    std::this_thread::sleep_for(std::chrono::milliseconds(50));
+    ending->reset();
+  });
+  auto next = lock_run_dir(path_, "launcher");
+  holder.join();
+  ASSERT_TRUE(next) << next.error().what();
+  EXPECT_TRUE(is_held(path_, *next));
+}
+
+// A holder that takes the directory along leaves whoever waits with a lock on nothing.
+TEST_F(RunDir, ThatItsHolderRemovedIsMadeAgainForWhoeverWaits) {
+  auto ending = lock_run_dir(path_, "launcher");
+  ASSERT_TRUE(ending);
+  std::thread holder([&] {
+    std::this_thread::sleep_for(std::chrono::milliseconds(50));
+    remove_run_dir(path_);
+    EXPECT_FALSE(is_held(path_, *ending));
+    ending->reset();
+  });
+  auto next = lock_run_dir(path_, "launcher");
+  holder.join();
+  ASSERT_TRUE(next) << next.error().what();
+  EXPECT_TRUE(is_held(path_, *next));
+}
+
+TEST_F(RunDir, IsNotHeldByTheLockOfOneThatWasRemovedAndMadeAnew) {
+  auto first = lock_run_dir(path_, "launcher");
+  ASSERT_TRUE(first);
+  EXPECT_TRUE(is_held(path_, *first));
+  remove_run_dir(path_);
+  auto second = lock_run_dir(path_, "launcher");
+  ASSERT_TRUE(second);
+  EXPECT_FALSE(is_held(path_, *first));
+  EXPECT_TRUE(is_held(path_, *second));
 }
 
 TEST_F(RunDir, IsPrivateOnceItIsMarkedAndMayBeMarkedAgain) {

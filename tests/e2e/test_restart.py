@@ -1,6 +1,7 @@
 """kill -9 of each of our processes: nothing acknowledged is lost, nothing is left, the next request works."""
 import http.client
 import os
+import shutil
 import signal
 import time
 
@@ -126,6 +127,70 @@ def test_a_stopped_daemon_leaves_nothing():
         daemon.exec(daemon.create(), "sleep 300", background=True)
         daemon.create()
         blocks = oracle.range_blocks(daemon.instance)
+        daemon.delete_all()
+        daemon.kill_serve(signal.SIGTERM)
+        harness.wait_until(lambda: daemon.launcher() is None, 15, "the launcher ends too")
+        oracle.assert_nothing_of(daemon, blocks)
+
+
+def create_when_possible(daemon):
+    """For the moment in which a launcher finds out that it has to go: until then a create may be refused, but only in passing."""
+    body = {"image": {"uri": "host"}, "timeout": 60, "resourceLimits": {}, "entrypoint": ["sleep", "infinity"]}
+
+    def made():
+        answer = daemon.request("POST", "/v1/sandboxes", body)
+        assert answer.status in (202, 503), f"{answer.status} {answer.body[:300]!r}"
+        return answer.json()["id"] if answer.status == 202 else None
+
+    return harness.wait_until(made, 20, lambda: f"create works\n{daemon.tail()}")
+
+
+def test_a_restart_at_once_finds_a_launcher_that_works():
+    """What `systemctl restart` does: the next serve is there while the launcher is still taking its things apart, or keeps on."""
+    with harness.Daemon("again") as daemon:
+        blocks = oracle.range_blocks(daemon.instance)
+        kept = None
+        for number in range(8):
+            boxes = [daemon.create() for _ in range(3)]
+            assert daemon.output(boxes[0], "echo alive") == "alive"
+            if kept:
+                assert daemon.output(kept, "echo alive") == "alive", "it lived through the restart"
+                daemon.delete(kept)
+            kept = boxes.pop() if number % 2 else None
+            for box in boxes:
+                daemon.delete(box)
+            daemon.restart()
+        daemon.delete_all()
+        daemon.kill_serve(signal.SIGTERM)
+        harness.wait_until(lambda: daemon.launcher() is None, 15, "the launcher ends too")
+        oracle.assert_nothing_of(daemon, blocks)
+
+
+def test_a_launcher_whose_state_directory_was_removed_makes_way_for_the_next():
+    """It lives on because a sandbox does; what it builds sandboxes from went with the directory."""
+    with harness.Daemon("wiped") as daemon:
+        blocks = oracle.range_blocks(daemon.instance)
+        daemon.create()
+        daemon.kill_serve(signal.SIGTERM)
+        shutil.rmtree(daemon.state)
+        daemon.start()
+        boxes = [daemon.create() for _ in range(12)]  # more than the roots that are held ready
+        assert daemon.output(boxes[-1], "echo alive") == "alive"
+        assert len(daemon.list()) == len(boxes)
+        daemon.delete_all()
+        daemon.kill_serve(signal.SIGTERM)
+        harness.wait_until(lambda: daemon.launcher() is None, 15, "the launcher ends too")
+        oracle.assert_nothing_of(daemon, blocks)
+
+
+def test_a_launcher_whose_run_directory_was_removed_makes_way_for_the_next():
+    with harness.Daemon("homeless") as daemon:
+        blocks = oracle.range_blocks(daemon.instance)
+        lost = daemon.create()
+        shutil.rmtree(daemon.run_dir)
+        box = create_when_possible(daemon)
+        assert daemon.output(box, "echo alive") == "alive"
+        harness.wait_until(lambda: daemon.get(lost)["status"]["state"] == "Failed", 20, "what nobody can reach any more has ended")
         daemon.delete_all()
         daemon.kill_serve(signal.SIGTERM)
         harness.wait_until(lambda: daemon.launcher() is None, 15, "the launcher ends too")

@@ -200,6 +200,18 @@ class LaunchHarness {
     return reply;
   }
 
+  // Greets without reading the answers, as long as there is room or until it was `most` times; how often.
+  std::size_t greet_deaf(std::size_t most) {
+    wire::HelloRequest request;
+    std::size_t sent = 0;
+    while (sent < most && sys::send_with_descriptor(socket_.get(), &request, sizeof request, -1) >= 0) ++sent;
+    return sent;
+  }
+  bool hear_greeting() {
+    wire::HelloReply reply;
+    return receive(wire::Op::hello, &reply, sizeof reply);
+  }
+
   // From now on a client of its own; the old connection lives as long as what is returned.
   Fd reconnect() {
     Fd old = std::move(socket_);

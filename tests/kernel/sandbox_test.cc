@@ -303,6 +303,20 @@ TEST_F(Sandbox, ALauncherThatWasKilledIsReplacedAndTheSandboxLives) {
   EXPECT_TRUE(traces_of(launcher_.instance()).ledger.empty());
 }
 
+// As when thousands of sandboxes are deleted at once: the answers are more than a socket holds.
+TEST_F(Sandbox, AClientThatReadsLateGetsEveryAnswerAndIsNotDropped) {
+  auto id = make();
+  std::size_t asked = 0;
+  for (std::size_t more = 1; more > 0 && asked < 5000; asked += more) {
+    more = launcher_.greet_deaf(5000 - asked);
+    std::this_thread::sleep_for(std::chrono::milliseconds(1));  // so that it has a chance to answer, and to find no room
+  }
+  ASSERT_GT(asked, 100u);
+  for (std::size_t i = 0; i < asked; ++i) ASSERT_TRUE(launcher_.hear_greeting()) << i << " of " << asked;
+  EXPECT_EQ(launcher_.ask(wire::Op::destroy, id), 0);
+  EXPECT_TRUE(launcher_.wait_exited());
+}
+
 TEST_F(Sandbox, APrivateInstanceEndsWithItsLastClientAndLeavesNoDirectory) {
   make();
   make();

@@ -23,6 +23,23 @@ namespace {
 
 using namespace std::chrono_literals;
 
+constexpr auto kReturnPatience = 5s;
+constexpr auto kLongestPause = 50ms;  // of whoever waits for room in the socket
+
+// Takes an entry off its list on every way out: a coroutine that was cancelled before it waits leaves by an exception.
+template <class List>
+class Listed {
+ public:
+  Listed(List& list, List::key_type key) : list_(list), key_(key) {}
+  Listed(const Listed&) = delete;
+  Listed& operator=(const Listed&) = delete;
+  ~Listed() { list_.erase(key_); }
+
+ private:
+  List& list_;
+  List::key_type key_;
+};
+
 // What a failed start said on stderr: why, and on a second line perhaps the way out.
 Error told_in(int fd) {
   char text[1024];
@@ -77,6 +94,7 @@ Task<Result<>> LaunchClient::start() {
 Task<void> LaunchClient::stop() {
   stopping_ = true;
   co_await tasks_.stop();
+  announce_return();
   fail_waiters();
   socket_.reset();
 }
@@ -127,7 +145,7 @@ Task<Result<>> LaunchClient::connect_or_spawn() {
   co_return connected;
 }
 
-Result<std::uint64_t> LaunchClient::send(std::string message, int descriptor) {
+Result<std::uint64_t> LaunchClient::send(std::string& message, int descriptor) {
   if (!socket_) return Error(Errc::unavailable, "the launcher is being restarted").with_hint("try again in a moment");
   std::uint64_t seq = next_seq_++;
   std::memcpy(message.data() + offsetof(wire::Head, seq), &seq, sizeof seq);
@@ -137,18 +155,49 @@ Result<std::uint64_t> LaunchClient::send(std::string message, int descriptor) {
 }
 
 Result<> LaunchClient::tell(std::string message, int descriptor) {
-  TRY([[maybe_unused]] auto seq, send(std::move(message), descriptor));
+  TRY([[maybe_unused]] auto seq, send(message, descriptor));
   return Ok{};
 }
 
+// A launcher that died is back in a moment: whoever asks meanwhile waits instead of being sent away.
+Task<void> LaunchClient::wait_for_return(Timer::time_point until) {
+  Timer patience(io_.get_executor(), until);
+  without_launcher_.insert(&patience);
+  Listed listed(without_launcher_, &patience);
+  co_await patience.async_wait(nothrow);
+}
+
+void LaunchClient::announce_return() {
+  for (auto* patience : without_launcher_) patience->cancel();
+}
+
+// `message` is that of ask(), which waits.
+Task<Result<std::uint64_t>> LaunchClient::send_when_possible(std::string& message, int descriptor, Timer::time_point until) {
+  auto patience = std::min<Timer::time_point>(until, Timer::clock_type::now() + kReturnPatience);
+  std::chrono::milliseconds pause = 1ms;
+  for (;;) {
+    auto sent = send(message, descriptor);
+    bool full = !sent && sent.error().kind() == Errc::exhausted;
+    if (sent || stopping_ || Timer::clock_type::now() >= (full ? until : patience)) co_return sent;
+    if (full) co_await sleep_for(pause);
+    if (!full) co_await wait_for_return(patience);
+    pause = std::min<std::chrono::milliseconds>(pause * 2, kLongestPause);
+  }
+}
+
 Task<Result<LaunchAnswer>> LaunchClient::ask(std::string message, int descriptor, std::chrono::steady_clock::duration deadline) {
-  CO_TRY(auto seq, send(std::move(message), descriptor));
+  auto sent = send(message, descriptor);
+  if (!sent) sent = co_await send_when_possible(message, descriptor, Timer::clock_type::now() + deadline);
+  if (!sent) co_return std::move(sent).error();
+  auto seq = *sent;
   Waiter waiter(io_.get_executor());
   waiter.done.expires_after(deadline);
   waiters_.emplace(seq, &waiter);
+  Listed listed(waiters_, seq);
   co_await waiter.done.async_wait(nothrow);
-  waiters_.erase(seq);
-  if (!waiter.answered) co_return Error(waiter.lost ? Errc::unavailable : Errc::timeout, "the launcher did not answer");
+  if (!waiter.answered && waiter.lost)
+    co_return Error(Errc::unavailable, "the launcher was lost before it answered").with_hint("try again in a moment");
+  if (!waiter.answered) co_return Error(Errc::timeout, "the launcher did not answer");
   co_return std::move(waiter.answer);
 }
 
@@ -202,6 +251,7 @@ Task<void> LaunchClient::read_loop() {
       log::error("cannot restart the launcher", {{"error", back.error().what()}});
       co_await sleep_for(pause);
     }
+    announce_return();
     if (!stopping_ && reconnected_) tasks_.spawn("after reconnect", reconnected_());
   }
 }

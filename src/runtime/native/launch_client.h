@@ -5,6 +5,7 @@
 #include <functional>
 #include <map>
 #include <memory>
+#include <set>
 #include <string>
 
 #include "async/task.h"
@@ -48,13 +49,17 @@ class LaunchClient {
   // Called after a lost launcher was replaced: what it held may be gone.
   void on_reconnect(ReconnectHandler handler) { reconnected_ = std::move(handler); }
 
-  // `message` begins with a wire::Head; its seq is set here.
+  // `message` begins with a wire::Head; its seq is set here. A launcher that is away is waited for a few seconds, one whose socket is full
+  // until the deadline. Errors: unavailable (there is none, or it was lost before it answered), timeout.
   Task<Result<LaunchAnswer>> ask(std::string message, int descriptor, std::chrono::steady_clock::duration deadline);
   // Sends what needs no answer; one that comes is not looked at. The launcher reads it even if we are killed the next moment.
   Result<> tell(std::string message, int descriptor);
 
  private:
-  Result<std::uint64_t> send(std::string message, int descriptor);
+  Result<std::uint64_t> send(std::string& message, int descriptor);
+  Task<Result<std::uint64_t>> send_when_possible(std::string& message, int descriptor, Timer::time_point until);
+  Task<void> wait_for_return(Timer::time_point until);
+  void announce_return();
   struct Waiter {
     explicit Waiter(Executor executor) : done(executor, Timer::time_point::max()) {}
     Timer done;
@@ -76,6 +81,7 @@ class LaunchClient {
   LaunchOptions options_;
   std::unique_ptr<Descriptor> socket_;
   std::map<std::uint64_t, Waiter*> waiters_;
+  std::set<Timer*> without_launcher_;  // of those who wait for its return
   std::uint64_t next_seq_ = 1;
   bool stopping_ = false;
   EventHandler event_;

@@ -3,8 +3,10 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <cstring>
+#include <iterator>
 
 #include "base/log.h"
 #include "base/text.h"
@@ -20,6 +22,9 @@ using namespace std::chrono_literals;
 constexpr auto kCreateDeadline = 60s;
 constexpr auto kCommandDeadline = 15s;
 constexpr auto kDialDeadline = 5s;
+constexpr auto kStartDeadline = 30s;
+constexpr std::chrono::milliseconds kFirstPause = 100ms;
+constexpr std::chrono::milliseconds kLongestPause = 10s;
 
 // Sealed before it leaves: execd reads exactly what was planned.
 Result<Fd> sealed_memory(const std::string& text) {
@@ -99,7 +104,8 @@ NativeRuntime::NativeRuntime(asio::io_context& io, NativeOptions options)
                     .snapshots = true,
                     .volumes = true,
                     .spares = true},
-      launcher_(io, options_.launch) {
+      launcher_(io, options_.launch),
+      endings_(io.get_executor()) {
   launcher_.on_event([this](const wire::ExitedEvent& event) { on_exited(event); });
   launcher_.on_reconnect([this] { return compare_after_reconnect(); });
 }
@@ -110,8 +116,16 @@ Task<Result<std::unique_ptr<NativeRuntime>>> NativeRuntime::start(asio::io_conte
   auto runtime = std::make_unique<NativeRuntime>(io, std::move(options));
   auto started = co_await runtime->launcher_.start();
   if (!started) co_return std::move(started).error().in("start the launcher");
+  // The one we have met may be on its way out; then there is another one in a moment.
+  auto give_up = std::chrono::steady_clock::now() + kStartDeadline;
   auto present = co_await runtime->list();
-  if (!present) co_return std::move(present).error().in("ask the launcher for its sandboxes");
+  while (!present && present.error().kind() == Errc::unavailable && std::chrono::steady_clock::now() < give_up)
+    present = co_await runtime->list();
+  if (!present) {
+    co_await runtime->launcher_.stop();
+    co_await runtime->endings_.stop();
+    co_return std::move(present).error().in("ask the launcher for its sandboxes");
+  }
   for (const auto& live : *present) runtime->live_.insert(live.id.text());
   co_return std::move(runtime);
 }
@@ -119,9 +133,11 @@ Task<Result<std::unique_ptr<NativeRuntime>>> NativeRuntime::start(asio::io_conte
 Task<void> NativeRuntime::stop(bool destroy_all) {
   wire::StopRequest request;
   request.destroy_all = destroy_all ? 1 : 0;
+  co_await endings_.stop();
   auto stopped = co_await launcher_.ask(bytes_of(request), -1, kCommandDeadline);
   if (!stopped) log::debug("launcher did not answer stop", {{"error", stopped.error().what()}});
   co_await launcher_.stop();
+  co_await endings_.stop();  // of a comparison that was under way
 }
 
 Task<Result<>> NativeRuntime::create(SandboxId id, SandboxSpec spec, std::uint64_t deadline_boot_nanos) {
@@ -148,12 +164,13 @@ Task<Result<>> NativeRuntime::make(SandboxId id, wire::CreateRequest request, Fd
   if (!volumes) co_return std::move(volumes).error().in("volumes");
   request.volume_count = *volumes;
   live_.insert(id.text());
+  making_.insert(id.text());
   auto answer = co_await launcher_.ask(bytes_of(request, size), setup.get(), kCreateDeadline);
+  making_.erase(id.text());
   if (!answer) {
     live_.erase(id.text());
     // Nobody waits for it any more: if the launcher makes it after all, it ends at once.
-    auto undone = co_await destroy(id);
-    if (!undone) log::debug("nothing to undo", {{"error", undone.error().what()}});
+    endings_.spawn("end what came too late", end_until_gone(id));
     co_return std::move(answer).error().in("create sandbox");
   }
   auto made = created(*answer);
@@ -179,8 +196,7 @@ Task<Result<>> NativeRuntime::claim(SandboxId id, SandboxSpec spec, std::uint64_
     co_return claimed;
   }
   live_.erase(id.text());
-  auto undone = co_await destroy(id);
-  if (!undone) log::debug("nothing to undo", {{"error", undone.error().what()}});
+  endings_.spawn("end what was claimed in vain", end_until_gone(id));
   co_return claimed;
 }
 
@@ -232,7 +248,27 @@ Task<Result<>> NativeRuntime::command(wire::Op op, SandboxId id, const char* ver
   co_return Error::from_errno(verb, reply.sys, kind);
 }
 
-Task<Result<>> NativeRuntime::destroy(SandboxId id) { return command(wire::Op::destroy, std::move(id), "destroy sandbox"); }
+// An answer that was lost with its launcher is asked for again: the next one knows what lives.
+Task<Result<>> NativeRuntime::destroy(SandboxId id) {
+  auto give_up = std::chrono::steady_clock::now() + kCommandDeadline;
+  for (;;) {
+    auto gone = co_await command(wire::Op::destroy, id, "destroy sandbox");
+    bool lost = !gone && gone.error().kind() == Errc::unavailable;
+    if (!lost || std::chrono::steady_clock::now() >= give_up) co_return gone;
+    co_await yield_now();
+  }
+}
+
+// For what no caller waits for. It is not given up: what lives and is in no list would live until the launcher ends.
+Task<void> NativeRuntime::end_until_gone(SandboxId id) {
+  for (auto pause = kFirstPause;; pause = std::min(pause * 2, kLongestPause)) {
+    auto gone = co_await destroy(id);
+    if (gone || gone.error().kind() == Errc::not_found) co_return;
+    log::warn("sandbox that nobody waits for not ended, will try again", {{"sandbox", id.text()}, {"error", gone.error().what()}});
+    co_await sleep_for(pause);
+  }
+}
+
 Task<Result<>> NativeRuntime::pause(SandboxId id) { return command(wire::Op::freeze, std::move(id), "pause sandbox"); }
 Task<Result<>> NativeRuntime::resume(SandboxId id) { return command(wire::Op::thaw, std::move(id), "resume sandbox"); }
 
@@ -312,11 +348,15 @@ void NativeRuntime::on_exited(const wire::ExitedEvent& event) {
   if (ended_) ended_({*id, cause_of(event.cause), event.status, event.cpu_nanos, event.memory_peak_bytes});
 }
 
-// A launcher that was lost may have lost sandboxes with it; those that are gone have ended without an event.
+// A launcher that was lost may have lost sandboxes with it; those that are gone have ended without an event. One that is being made is
+// not missing: whether it was asked of the old launcher or of the new one, its own question tells what became of it.
 Task<void> NativeRuntime::compare_after_reconnect() {
-  auto known = live_;  // before the question: what is made while it is under way is not missing
+  co_await yield_now();  // questions that the old one answered are over by then, and those that it did not
+  std::vector<std::string> known;
+  std::ranges::set_difference(live_, making_, std::back_inserter(known));
   auto present = co_await list();
-  if (!present) co_return;
+  while (!present && present.error().kind() == Errc::timeout) present = co_await list();
+  if (!present) co_return;  // lost again; the next one is compared as well
   std::set<std::string, std::less<>> now;
   for (const auto& live : *present) now.insert(live.id.text());
   for (const auto& text : known) {
@@ -326,11 +366,8 @@ Task<void> NativeRuntime::compare_after_reconnect() {
     if (id && ended_) ended_({*id, EndCause::unknown, 0, 0, 0});
   }
   // The other way round: a create that failed when the connection broke may have been finished or adopted all the same.
-  for (const auto& live : *present) {
-    if (live_.contains(live.id.text())) continue;
-    auto undone = co_await destroy(live.id);
-    if (!undone) log::warn("orphan not destroyed", {{"sandbox", live.id.text()}, {"error", undone.error().what()}});
-  }
+  for (const auto& live : *present)
+    if (!live_.contains(live.id.text())) endings_.spawn("end orphan", end_until_gone(live.id));
 }
 
 }  // namespace osb::runtime

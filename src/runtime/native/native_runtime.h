@@ -51,6 +51,7 @@ class NativeRuntime final : public Runtime {
   Task<Result<LaunchAnswer>> ask_about(wire::Op op, SandboxId id);
   Task<Result<std::uint8_t>> hand_over_volumes(SandboxId id);
   Task<Result<>> command(wire::Op op, SandboxId id, const char* verb);
+  Task<void> end_until_gone(SandboxId id);
   void on_exited(const wire::ExitedEvent& event);
   Task<void> compare_after_reconnect();
 
@@ -59,7 +60,9 @@ class NativeRuntime final : public Runtime {
   LaunchClient launcher_;
   EndedHandler ended_;
   std::map<std::string, std::vector<VolumeMount>> staged_;  // until their create
-  std::set<std::string, std::less<>> live_;                 // made and not ended; what a lost launcher has to answer for
+  std::set<std::string, std::less<>> live_;                 // being made, or made and not ended
+  std::set<std::string, std::less<>> making_;               // of those: not answered yet; a lost launcher answers for the others
+  TaskGroup endings_;                                       // of what nobody waits for
 };
 
 }  // namespace osb::runtime
