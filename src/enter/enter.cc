@@ -13,7 +13,7 @@ namespace osb::enter {
 
 using wire::Step;
 
-void enter(const EnterPlan& plan) {
+void enter(EnterPlan& plan, AwaitRest await_rest) {
   Steps steps(plan);
   Mounts mounts(plan);
   Privileges privileges(plan);
@@ -23,17 +23,22 @@ void enter(const EnterPlan& plan) {
   steps.must(Step::cgroup_attach, [&] { return privileges.join_cgroups(); });  // first: all that follows is accounted
   steps.must(Step::cgroup_namespace, [&] { return privileges.leave_cgroup_view(); });
   steps.must(Step::join_network, [&] { return privileges.join_network(); });
-  steps.must(Step::hostname, [&] { return privileges.set_hostname(); });
   steps.must(Step::keyring, [&] { return privileges.new_keyring(); });
-
+  steps.must(Step::proc, [&] { return mounts.go_to_work() && mounts.proc(); });
+  steps.must(Step::proc_masks, [&] { return mounts.proc_masks(); });
   steps.must(Step::writable_layer, [&] { return mounts.writable_layer(); });
+
+  // Up to here all sandboxes of one size and policy are alike. A sprout has this behind it when its request comes.
+  if (plan.rest >= 0) {
+    if (!await_rest(plan)) ::_exit(0);
+    steps.report_on(plan.report);
+  }
+  steps.must(Step::hostname, [&] { return privileges.set_hostname() && mounts.name_files(); });
   steps.must(Step::image_layers, [&] { return mounts.image_layers(); });
   steps.must(Step::volume_sources, [&] { return mounts.volume_sources(); });
   steps.must(Step::root_overlay, [&] { return mounts.root_overlay(); });
   steps.must(Step::host_view, [&] { return mounts.host_view(); });
   steps.must(Step::restored_places, [&] { return mounts.restored_places(); });
-  steps.must(Step::proc, [&] { return mounts.proc(); });
-  steps.must(Step::proc_masks, [&] { return mounts.proc_masks(); });
   steps.must(Step::root_switch, [&] { return mounts.switch_root(); });  // from here host paths mean nothing
   steps.must(Step::sys, [&] { return mounts.sys(); });
   steps.must(Step::dev, [&] { return mounts.dev(); });

@@ -10,7 +10,10 @@ inline constexpr int kSetupFd = 4;
 inline constexpr int kReportFd = 5;
 inline constexpr int kOomCounterFd = 6;
 
+// Waits on plan.rest and puts the plan that came from there in the place of the first; false: none will come.
+using AwaitRest = bool (*)(EnterPlan& plan);
+
 // Returns inside the sandbox, with all of its walls around the caller; or reports the failed step on plan.report and exits with 125.
-void enter(const EnterPlan& plan);
+void enter(EnterPlan& plan, AwaitRest await_rest);
 
 }  // namespace osb::enter

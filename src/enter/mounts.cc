@@ -64,6 +64,13 @@ int new_terminals(std::uint32_t first_id) {
 
 namespace {
 
+// A bind of an object that is read-only where it comes from is read-only here: one call a name.
+bool cover_in_proc(const std::string& with, const char* name) {
+  char target[64];
+  std::snprintf(target, sizeof target, "proc/%s", name);
+  return ::mount(with.c_str(), target, nullptr, MS_BIND, nullptr) == 0;
+}
+
 bool write_file_at(int dir, const char* name, const std::string& text) {
   int fd = ::openat(dir, name, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0444);
   if (fd < 0) return false;
@@ -79,9 +86,12 @@ bool Mounts::own(int dir, const char* name, std::uint32_t inner_id, unsigned mod
   return ::mkdirat(dir, name, mode) == 0 && ::fchownat(dir, name, id, id, AT_SYMLINK_NOFOLLOW) == 0;
 }
 
-bool Mounts::writable_layer() {
-  if (::chdir(plan_.host.work_dir.c_str()) != 0) return false;
+bool Mounts::go_to_work() {
   ::umask(0);  // directories get the modes they are made with; execd sets its own mask
+  return ::chdir(plan_.host.work_dir.c_str()) == 0;
+}
+
+bool Mounts::writable_layer() {
   bool made = on_disk() ? disk_store() : memory_store();
   return made && fill_store() && fill_scratch();
 }
@@ -132,19 +142,14 @@ bool Mounts::fill_scratch() {
     return false;
   bool made = own(scratch_, "tmp", 0, 01777) && own(scratch_, "var-tmp", 0, 01777) && own(scratch_, "shm", 0, 01777) &&
               own(scratch_, "run", owner(), 0755) && ::mkdirat(scratch_, "etc", 0755) == 0;
-  if (!made || !write_file_at(scratch_, "etc/hostname", plan_.hostname + "\n") ||
-      !write_file_at(scratch_, "etc/machine-id", plan_.machine_id + "\n"))
-    return false;
-  struct Taken {
-    Source as;
-    const char* path;
-  };
-  for (Taken source :
-       {Taken{tmp, "tmp"}, {var_tmp, "var-tmp"}, {shm, "shm"}, {run, "run"}, {hostname, "etc/hostname"}, {machine_id, "etc/machine-id"}}) {
-    sources_[source.as] = raw::open_tree_clone(scratch_, source.path);
-    if (sources_[source.as] < 0) return false;
-  }
-  return true;
+  return made && take(tmp, "tmp") && take(var_tmp, "var-tmp") && take(shm, "shm") && take(run, "run");
+}
+
+bool Mounts::take(Source as, const char* path) { return (sources_[as] = raw::open_tree_clone(scratch_, path)) >= 0; }
+
+bool Mounts::name_files() {
+  return write_file_at(scratch_, "etc/hostname", plan_.hostname + "\n") && take(hostname, "etc/hostname") &&
+         write_file_at(scratch_, "etc/machine-id", plan_.machine_id + "\n") && take(machine_id, "etc/machine-id");
 }
 
 bool Mounts::image_layers() {
@@ -325,18 +330,12 @@ bool Mounts::proc() {
 bool Mounts::proc_masks() {
   if (processes_only()) return true;
   const HostFacts& host = plan_.host;
-  // A bind of an object that is read-only where it comes from is read-only here: one call a name.
-  auto cover = [](const std::string& with, const char* name) {
-    char target[64];
-    std::snprintf(target, sizeof target, "proc/%s", name);
-    return ::mount(with.c_str(), target, nullptr, MS_BIND, nullptr) == 0;
-  };
   for (const auto& name : host.proc_masks)
-    if (!cover("mask/nothing", name.c_str())) return false;
+    if (!cover_in_proc("mask/nothing", name.c_str())) return false;
   for (const auto& name : host.proc_dir_masks)
-    if (!cover("mask/empty", name.c_str())) return false;
+    if (!cover_in_proc("mask/empty", name.c_str())) return false;
   for (const char* name : kStaticProcFiles)
-    if (!cover(plan_.shape + "/proc/" + name, name)) return false;
+    if (!cover_in_proc(plan_.shape + "/proc/" + name, name)) return false;
   return true;
 }
 

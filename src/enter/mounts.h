@@ -14,7 +14,9 @@ class Mounts {
  public:
   explicit Mounts(const EnterPlan& plan) : plan_(plan) {}
 
+  bool go_to_work();  // before all others: names in the launcher's work directory
   bool writable_layer();
+  bool name_files();  // etc/hostname and etc/machine-id, in the writable layer
   bool image_layers();
   bool root_overlay();
   bool host_view();
@@ -31,6 +33,7 @@ class Mounts {
 
  private:
   static constexpr std::size_t kMaxHostDirectories = 8;
+  enum Source { tmp, var_tmp, run, shm, workspace, home, hostname, machine_id, hosts, resolv_conf, sys_tree, dev_tree, source_count };
 
   int inside_volume(int top, const std::string& sub_path);
   bool take_named(std::size_t i);
@@ -43,6 +46,7 @@ class Mounts {
   bool fill_store();
   bool memory_scratch();
   bool fill_scratch();
+  bool take(Source as, const char* path);
   bool own(int dir, const char* name, std::uint32_t inner_id, unsigned mode);
   bool attach(int mount, const char* target);
   bool attach_clone(int from, const char* target, std::uint64_t attributes);
@@ -68,7 +72,6 @@ class Mounts {
   int root_ = -1;
   int proc_ = -1;
   int host_[kMaxHostDirectories] = {};
-  enum Source { tmp, var_tmp, run, shm, workspace, home, hostname, machine_id, hosts, resolv_conf, sys_tree, dev_tree, source_count };
   int sources_[source_count] = {};
 };
 

@@ -66,6 +66,7 @@ struct EnterPlan {
   int setup = -1;
   int report = -1;
   int started = -1;                       // closed when the last wall stands; -1 = nobody asks
+  int rest = -1;                          // a sprout: its request is not there yet, and the whole plan comes from here; -1 = this is it
   wire::Step fail_at = wire::Step::none;  // fault injection: this step fails with ECANCELED
   wire::Step die_at = wire::Step::none;   // fault injection: the process kills itself before this step
 };

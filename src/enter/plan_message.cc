@@ -39,8 +39,8 @@ void describe(Archive& a, EnterPlan& p) {
   a.text(p.shape);
   a.list(p.filter, [&](sock_filter& instruction) { a.value(instruction); });
   a.list(p.cgroup_tasks, [&](int& tasks) { a.descriptor(tasks); });
-  for (int* each :
-       {&p.root, &p.disk_socket, &p.oom_counter, &p.user_namespace, &p.network_namespace, &p.listener, &p.setup, &p.report, &p.started})
+  for (int* each : {&p.root, &p.disk_socket, &p.oom_counter, &p.user_namespace, &p.network_namespace, &p.listener, &p.setup, &p.report,
+                    &p.started, &p.rest})
     a.descriptor(*each);
   a.value(p.fail_at);
   a.value(p.die_at);

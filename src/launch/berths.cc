@@ -1,7 +1,10 @@
 #include "launch/berths.h"
 
+#include <unistd.h>
+
 #include <algorithm>
 #include <cerrno>
+#include <ranges>
 
 #include "base/log.h"
 #include "base/text.h"
@@ -11,6 +14,9 @@ namespace {
 
 // More than a busy second needs; each holds a network namespace, a quarter of a megabyte of kernel memory.
 constexpr std::size_t kMostInReserve = 96;
+constexpr int kPatience = 2000;  // milliseconds, at the end, for the last to leave their groups
+
+bool is_bare(const Berth& berth) { return !berth.sprout; }
 
 }  // namespace
 
@@ -20,17 +26,25 @@ void Berth::let_go() {
   user_namespace.reset();
   network = {};
   root = {};
+  sprout = {};
   Group place;
   place.name = std::move(group.name);
   place.cpu_nanos_before = group.cpu_nanos_before;
   group = std::move(place);
 }
 
-Result<Berth> Berths::take() {
-  if (ready_.empty()) return begin();
-  Berth berth = std::move(ready_.front());
-  ready_.pop_front();
+Berth Berths::take_at(std::deque<Berth>::iterator at) {
+  Berth berth = std::move(*at);
+  ready_.erase(at);
   return berth;
+}
+
+// A sprout of another kind is left to others while there is a berth without one.
+Result<Berth> Berths::take(const SproutKind& kind) {
+  if (ready_.empty()) return begin();
+  auto found = std::ranges::find_if(ready_, [&](const Berth& berth) { return berth.sprout.serves(kind); });
+  if (found == ready_.end()) found = std::ranges::find_if(ready_, is_bare);
+  return take_at(found == ready_.end() ? ready_.begin() : found);
 }
 
 Result<Berth> Berths::begin() {
@@ -66,6 +80,16 @@ Berths::Return Berths::put_back(Berth& berth) {
   return Return::kept;
 }
 
+bool Berths::wants_sprout() const { return std::ranges::any_of(ready_ | std::views::take(keep_), is_bare); }
+
+std::optional<Berth> Berths::take_bare() {
+  auto found = std::ranges::find_if(ready_, is_bare);
+  if (found == ready_.end()) return std::nullopt;
+  return take_at(found);
+}
+
+void Berths::give_back(Berth berth) { ready_.push_front(std::move(berth)); }
+
 // A part that cannot be made now is made, or reported, by the create that needs it. What is begun is completed, so that the
 // reserve is whole berths.
 bool Berths::refill_one() { return (growing_ || ready_.size() < keep_) && make_next_part(); }
@@ -99,15 +123,17 @@ void Berths::drop_stale_roots(std::uint64_t now) {
 }
 
 void Berths::trim_one() {
-  Berth berth = std::move(ready_.front());
-  ready_.pop_front();
+  Berth berth = std::move(ready_.back());
+  ready_.pop_back();
   discard(std::move(berth));
 }
 
 void Berths::discard(Berth berth) {
+  berth.sprout.end();
   if (berth.group.v2) {
-    if (auto removed = groups_.remove(berth.group.name); !removed)
-      log::error("cannot remove cgroup", {{"group", berth.group.name}, {"error", removed.error().what()}});
+    auto removed = groups_.remove(berth.group.name);
+    if (!removed && removed.error().sys() == EBUSY) return put_off(std::move(berth));  // its sprout is reaped but may still be leaving
+    if (!removed) log::error("cannot remove cgroup", {{"group", berth.group.name}, {"error", removed.error().what()}});
   }
   ranges_.give_back(berth.range);
 }
@@ -127,13 +153,10 @@ bool Berths::remove_put_off() {
 }
 
 void Berths::clear() {
-  while (remove_put_off()) {
-  }
   if (growing_) discard(*std::exchange(growing_, std::nullopt));
-  while (!ready_.empty()) {
-    Berth berth = std::move(ready_.front());
-    ready_.pop_front();
-    discard(std::move(berth));
+  while (!ready_.empty()) trim_one();
+  for (int patience = 0; !put_off_.empty() && patience < kPatience; ++patience) {
+    if (!remove_put_off()) ::usleep(1000);
   }
 }
 

@@ -16,6 +16,7 @@
 #include "launch/held_root.h"
 #include "launch/id_range.h"
 #include "launch/namespaces.h"
+#include "launch/sprout.h"
 
 namespace osb::launch {
 
@@ -25,6 +26,7 @@ struct Berth {
   Network network;
   Group group;
   HeldRoot root;  // of the last sandbox, for the next one like it
+  Sprout sprout;  // for the next one
 
   std::uint32_t first_id() const { return first_id_of(range); }
   // Keeps the place and lets the descriptors go; it is not used again then.
@@ -37,9 +39,9 @@ class Berths {
   Berths(IdRanges& ranges, Cgroups& groups, Switches& switches, std::size_t keep)
       : ranges_(ranges), groups_(groups), switches_(switches), keep_(keep) {}
 
-  // One from the reserve, complete, or a new one that has a range and a user namespace; the other parts are then made by the
-  // two calls after it. Three calls, because each is a step of a create that can fail.
-  Result<Berth> take();
+  // One from the reserve, complete, if possible with a sprout of that kind; or a new one that has a range and a user namespace; the
+  // other parts are then made by the two calls after it. Three calls, because each is a step of a create that can fail.
+  Result<Berth> take(const SproutKind& kind);
   Result<> complete_network(Berth& berth);
   Result<> complete_group(Berth& berth);
   bool uses_again() const { return keep_ > 0; }
@@ -54,6 +56,11 @@ class Berths {
   std::size_t groups_put_off() const { return put_off_.size(); }
   // Removes one of them; false: none is left, or a process is still on its way out of it.
   bool remove_put_off();
+
+  // One of those that are kept that has no sprout yet, to be given back with one or without, but before a new one is taken.
+  bool wants_sprout() const;
+  std::optional<Berth> take_bare();
+  void give_back(Berth berth);
 
   // Makes at most one missing part; false when there is nothing to do. Called while the launcher has nothing else to do.
   bool refill_one();
@@ -72,13 +79,14 @@ class Berths {
  private:
   Result<Berth> begin();
   bool make_next_part();
+  Berth take_at(std::deque<Berth>::iterator at);
   void discard(Berth berth);
 
   IdRanges& ranges_;
   Cgroups& groups_;
   Switches& switches_;
   std::size_t keep_;
-  std::deque<Berth> ready_;  // first in, first out: a group's cpu time rests between two sandboxes
+  std::deque<Berth> ready_;  // first in, first out: a group's cpu time rests between two sandboxes. Those with a sprout come first
   std::optional<Berth> growing_;
   std::deque<std::uint32_t> put_off_;  // ranges whose groups are empty and still there
 };

@@ -55,6 +55,12 @@ Result<> check(const wire::CreateRequest& request) {
   return Ok{};
 }
 
+// Disks and volumes come from helpers that a create starts; what is written into a root is nobody else's.
+SproutKind kind_of(const enter::EnterPlan& plan, std::size_t volumes) {
+  bool plain = can_be_held(plan) && volumes == 0 && plan.limits.disk_bytes <= kLargestMemoryStore;
+  return plain ? SproutKind{plan.shape, plan.policy, plan.limits} : SproutKind{};
+}
+
 }  // namespace
 
 void Launcher::create(const Pending& to, const wire::CreateRequest& request, Fd setup) {
@@ -95,6 +101,14 @@ Result<> Launcher::record(const Sandbox& sandbox) {
                         .cpu_nanos_before = sandbox.berth.group.cpu_nanos_before});
 }
 
+// Where the new process belongs, whatever it becomes.
+void Launcher::plan_berth(enter::EnterPlan& plan, const Berth& berth) {
+  plan.first_id = berth.first_id();
+  plan.network_namespace = berth.network.ns.get();
+  plan.cgroup = berth.group.v2.get();
+  for (const auto& tasks : berth.group.tasks) plan.cgroup_tasks.push_back(tasks.get());
+}
+
 Result<> Launcher::begin_create(Sandbox& sandbox, const wire::CreateRequest& request, const Fd& setup, std::vector<StagedVolume>& volumes) {
   // `failed` names the step under way; it is cleared when execd reports that it is ready.
   auto step = [&](Step next) -> Result<> {
@@ -108,6 +122,8 @@ Result<> Launcher::begin_create(Sandbox& sandbox, const wire::CreateRequest& req
   if (volumes.size() != request.volume_count) return Error(Errc::invalid_argument, "volumes", EINVAL);
   enter::EnterPlan plan;
   plan.host = host_.facts();
+  plan.fail_at = options_.fail_at;
+  plan.die_at = options_.die_at;
   plan.filter = host_.filter(request.policy.syscalls);
   plan.policy = request.policy;
   plan.limits = request.limits;
@@ -116,16 +132,16 @@ Result<> Launcher::begin_create(Sandbox& sandbox, const wire::CreateRequest& req
   plan.hostname = "sbx-" + sandbox.id.substr(0, 8);
   plan.machine_id = random_hex(16);
   plan.setup = setup.get();
-  plan.fail_at = options_.fail_at;
-  plan.die_at = options_.die_at;
   TRY(plan.layer_paths, layer_paths_of(request, host_));
   TRY(plan.shape, host_.shape(request.limits));
 
   CHECK_OK(step(Step::user_namespace));
-  TRY(sandbox.berth, berths_.take());
+  auto kind = kind_of(plan, volumes.size());
+  TRY(sandbox.berth, berths_.take(kind));
   Berth& berth = sandbox.berth;
   sandbox.has_range = true;
-  plan.first_id = berth.first_id();
+  if (!kind.shape.empty()) last_kind_ = kind;
+  barren_ = false;
   plan.user_namespace = berth.user_namespace.get();
 
   CHECK_OK(step(Step::ledger));
@@ -134,14 +150,12 @@ Result<> Launcher::begin_create(Sandbox& sandbox, const wire::CreateRequest& req
 
   CHECK_OK(step(Step::network_namespace));
   CHECK_OK(berths_.complete_network(berth));
-  plan.network_namespace = berth.network.ns.get();
 
   CHECK_OK(step(Step::cgroup));
   CHECK_OK(berths_.complete_group(berth));
   CHECK_OK(step(Step::cgroup_limits));
   CHECK_OK(groups_.limit(berth.group, request.limits));
-  plan.cgroup = berth.group.v2.get();
-  for (const auto& tasks : berth.group.tasks) plan.cgroup_tasks.push_back(tasks.get());
+  plan_berth(plan, berth);
   plan.oom_counter = berth.group.oom_counter.get();
 
   CHECK_OK(step(Step::disk));
@@ -184,19 +198,39 @@ Result<> Launcher::begin_create(Sandbox& sandbox, const wire::CreateRequest& req
   }
 
   CHECK_OK(step(Step::clone));
-  return divide(sandbox, plan);
+  return become_sandbox(sandbox, plan, kind) ? Ok{} : divide(sandbox, plan);
+}
+
+// What was divided ahead of time goes on at once. False: there was none of use, and none is left.
+bool Launcher::become_sandbox(Sandbox& sandbox, const enter::EnterPlan& plan, const SproutKind& kind) {
+  auto sprout = std::move(sandbox.berth.sprout);
+  if (!sprout.serves(kind)) return false;
+  auto used = sprout.use(plan);
+  if (!used.pidfd) return false;
+  if (auto taken = take_child(sandbox, used.pid, std::move(used.pidfd)); !taken) {
+    sandbox.failed_errno = taken.error().sys();
+    sandbox.failed_detail = taken.error().what();
+    kill(sandbox, wire::Cause::destroyed);
+  }
+  return true;
 }
 
 // The rest follows when the stem has answered; meanwhile the loop serves others.
 Result<> Launcher::divide(Sandbox& sandbox, const enter::EnterPlan& plan) {
+  CHECK_OK(ask_stem(plan, sandbox.id));
+  sandbox.dividing = true;
+  return Ok{};
+}
+
+Result<> Launcher::ask_stem(const enter::EnterPlan& plan, const std::string& id) {
+  auto now = static_cast<std::uint64_t>(boot_now_nanos());
   auto& stem = *std::ranges::min_element(stems_, {}, &Stem::under_way);
   int before = stem.fd();
-  auto asked = stem.divide(plan, sandbox.id, last_create_);
+  auto asked = stem.divide(plan, id, now);
   CHECK_OK(watch_stem(stem, before));
   if (stem.has_lost()) hear_stems();  // no descriptor is left that could tell of them
   CHECK_OK(asked);
-  sandbox.dividing = true;
-  if (!std::exchange(stems_due_, true)) schedule(last_create_ + kDivisionDeadline, Chore::stems, {});
+  if (!std::exchange(stems_due_, true)) schedule(now + kDivisionDeadline, Chore::stems, {});
   return Ok{};
 }
 
@@ -224,12 +258,16 @@ void Launcher::hear_stems() {
     (void)watch_stem(stem, before);
   }
   for (const auto& answer : answers)
-    if (auto* sandbox = find(answer.id)) on_divided(*sandbox, answer);
+    if (answer.id.empty())
+      on_sprouted(answer.child);
+    else if (auto* sandbox = find(answer.id))
+      on_divided(*sandbox, answer);
 }
 
 void Launcher::on_divided(Sandbox& sandbox, const Stem::Answer& answer) {
   sandbox.dividing = false;
-  auto taken = answer.child < 0 ? Result<>(Error::from_errno("divide", -answer.child)) : take_child(sandbox, answer.child);
+  auto taken = answer.child < 0 ? Result<>(Error::from_errno("divide", -answer.child))
+                                : take_child(sandbox, answer.child, Fd(sys::raw::pidfd_open(answer.child)));
   if (sandbox.pid == 0) abandon_division(sandbox);
   bool dying = sandbox.phase == Phase::dying;
   if (taken && !dying) return;
@@ -242,9 +280,9 @@ void Launcher::on_divided(Sandbox& sandbox, const Stem::Answer& answer) {
   kill(sandbox, dying ? sandbox.cause : wire::Cause::destroyed);
 }
 
-Result<> Launcher::take_child(Sandbox& sandbox, std::int32_t child) {
-  sandbox.pidfd = Fd(sys::raw::pidfd_open(child));
-  if (!sandbox.pidfd) return Error::from_errno("pidfd_open", errno);
+Result<> Launcher::take_child(Sandbox& sandbox, std::int32_t child, Fd pidfd) {
+  if (!pidfd) return Error::from_errno("pidfd_open", errno);
+  sandbox.pidfd = std::move(pidfd);
   sandbox.pid = child;
   hold_berth(sandbox);
   CHECK_OK(watch(sandbox.pidfd.get(), {.what = Watched::pid, .client = 0, .id = sandbox.id}));

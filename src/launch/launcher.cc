@@ -20,7 +20,9 @@ namespace osb::launch {
 namespace {
 
 constexpr std::size_t kMaxClients = 16;
-constexpr std::uint64_t kCalm = 20'000'000;  // nanoseconds
+constexpr std::uint64_t kMillisecond = 1'000'000;
+constexpr std::uint64_t kCalm = 20 * kMillisecond;
+constexpr std::uint64_t kPause = 5 * kMillisecond;
 
 std::optional<std::string> id_of(const wire::Key& key) {
   std::string_view text(key.text, ::strnlen(key.text, sizeof key.text));
@@ -99,7 +101,8 @@ bool Launcher::finished() const {
   bool abandoned = options_.private_instance && had_client_ && clients_.empty();
   bool retired = retiring_ && clients_.empty();
   if (homeless_ && !options_.private_instance) return true;
-  return (stopping_ || homeless_ || abandoned || retired) && sandboxes_.empty() && berths_.groups_put_off() == 0;
+  bool ends = stopping_ || homeless_ || abandoned || retired;
+  return ends && sandboxes_.empty() && !sprouting_ && berths_.groups_put_off() == 0;
 }
 
 Result<> Launcher::run() {
@@ -134,8 +137,9 @@ int Launcher::prepare_or_wait(epoll_event* events, int most) {
     trim_reserve_later();
     return 0;
   }
-  bool later = !calm && berths_.wants_more();
-  return ::epoll_wait(epoll_.get(), events, most, later ? static_cast<int>(kCalm / 1'000'000) : -1);
+  if (rested > kPause && sprout_one()) return 0;
+  int wait = rested <= kPause && wants_sprout() ? kPause / kMillisecond + 1 : !calm && berths_.wants_more() ? kCalm / kMillisecond : -1;
+  return ::epoll_wait(epoll_.get(), events, most, wait);
 }
 
 void Launcher::on_ready(int fd, const Watch& watch) {

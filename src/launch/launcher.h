@@ -174,12 +174,15 @@ class Launcher {
   void create(const Pending& to, const wire::CreateRequest& request, Fd setup);
   Result<> begin_create(Sandbox& sandbox, const wire::CreateRequest& request, const Fd& setup, std::vector<StagedVolume>& volumes);
   Result<> record(const Sandbox& sandbox);
+  static void plan_berth(enter::EnterPlan& plan, const Berth& berth);
   Result<> divide(Sandbox& sandbox, const enter::EnterPlan& plan);
+  Result<> ask_stem(const enter::EnterPlan& plan, const std::string& id);
+  bool become_sandbox(Sandbox& sandbox, const enter::EnterPlan& plan, const SproutKind& kind);
   Result<> watch_stem(Stem& stem, int before);
   void hear_stems();
   void on_divided(Sandbox& sandbox, const Stem::Answer& answer);
   void hold_berth(const Sandbox& sandbox);
-  Result<> take_child(Sandbox& sandbox, std::int32_t child);
+  Result<> take_child(Sandbox& sandbox, std::int32_t child, Fd pidfd);
   void check_stems(std::uint64_t now);
   void abandon_division(Sandbox& sandbox);
   void freshen_stems();
@@ -189,6 +192,12 @@ class Launcher {
   void answer_create(Sandbox& sandbox);
   void watch_helper(Fd pidfd);
   void reap_helper(int fd);
+
+  // sprouting.cc: first processes made ahead of time
+  bool wants_sprout() const;
+  bool sprout_one();
+  Result<> ask_for_sprout();
+  void on_sprouted(std::int32_t child);
 
   // claim.cc: sandboxes made ahead of time
   Result<Fd> open_set_up_channel(Sandbox& sandbox, const Fd& known);
@@ -229,6 +238,14 @@ class Launcher {
   IdRanges ranges_;
   Switches switches_;
   Berths berths_;
+  struct Sprouting {
+    Berth berth;
+    SproutKind kind;
+    Fd socket;
+  };
+  std::optional<Sprouting> sprouting_;  // a stem has been asked
+  bool barren_ = false;                 // the last one failed; tried again after the next create
+  SproutKind last_kind_;                // what the next one is probably asked for
   bool trim_due_ = false;
   bool stems_due_ = false;
   std::uint64_t creates_ = 0;
