@@ -23,7 +23,6 @@ namespace {
 
 using namespace std::chrono_literals;
 
-constexpr auto kReturnPatience = 5s;
 constexpr auto kLongestPause = 50ms;  // of whoever waits for room in the socket
 
 // Takes an entry off its list on every way out: a coroutine that was cancelled before it waits leaves by an exception.
@@ -173,7 +172,7 @@ void LaunchClient::announce_return() {
 
 // `message` is that of ask(), which waits.
 Task<Result<std::uint64_t>> LaunchClient::send_when_possible(std::string& message, int descriptor, Timer::time_point until) {
-  auto patience = std::min<Timer::time_point>(until, Timer::clock_type::now() + kReturnPatience);
+  auto patience = std::min<Timer::time_point>(until, Timer::clock_type::now() + options_.return_patience);
   std::chrono::milliseconds pause = 1ms;
   for (;;) {
     auto sent = send(message, descriptor);

@@ -1,6 +1,7 @@
 // The connection to opensandbox-launch: starts it when it is not there, asks, waits with a deadline, reconnects.
 #pragma once
 #include <boost/asio/posix/basic_stream_descriptor.hpp>
+#include <chrono>
 #include <cstdint>
 #include <functional>
 #include <map>
@@ -27,6 +28,7 @@ struct LaunchOptions {
   std::uint32_t parts = 8;  // namespaces it keeps ready
   bool confines = false;    // the program is opensandbox-confine, which needs no privilege and speaks the same language
   std::string workspace;    // of that one: a directory of the host that every sandbox has as /workspace
+  std::chrono::milliseconds return_patience = std::chrono::seconds(5);  // how long a question waits for a launcher that is away
 };
 
 struct LaunchAnswer {
