@@ -253,8 +253,9 @@ Result<SandboxPtr> Service::admit(EntryPtr entry, const Caller& caller) {
 
 Task<void> Service::undo_create(SandboxId id) {
   auto undone = co_await runtime_.destroy(id);
-  if (!undone && undone.error().kind() != Errc::not_found)
-    log::error("sandbox of a failed create not destroyed", {{"sandbox", id.text()}, {"error", undone.error().what()}});
+  if (undone || undone.error().kind() == Errc::not_found) co_return;
+  log::error("sandbox of a failed create not destroyed, will try again", {{"sandbox", id.text()}, {"error", undone.error().what()}});
+  tasks_.spawn("end sandbox", end_until_gone(id));
 }
 
 std::string Service::image_for(const std::string& reference) const {

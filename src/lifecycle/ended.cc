@@ -18,7 +18,7 @@ void Service::on_ended(const runtime::Ended& ended) {
   if (spares_.ended(ended.id)) return;
   auto* entry = table_.find(id);
   if (entry == nullptr) return;
-  if (entry->leaving == Leaving::deleted) return remove(id);  // recorded when the delete began
+  if (entry->leaving == Leaving::deleted || entry->ending) return remove(id);  // recorded when the delete began
   if (entry->leaving == Leaving::expired || ended.cause == runtime::EndCause::expired) {
     remove(id);
     return note("sandbox.expire", id, {{"cpu_nanos", cat(ended.cpu_nanos)}, {"memory_peak_bytes", cat(ended.memory_peak_bytes)}});

@@ -116,8 +116,11 @@ void Service::keep_ended(Sandbox record) {
 Task<void> Service::destroy_orphan(SandboxId id) {
   auto gone = co_await runtime_.destroy(id);
   bool failed = !gone && gone.error().kind() != Errc::not_found;
-  if (failed) log::error("orphan not destroyed", {{"sandbox", id.text()}, {"error", gone.error().what()}});
-  note("sandbox.orphan", id.text(), {{"destroyed", failed ? "no" : "yes"}});
+  if (failed) {
+    log::error("orphan not destroyed, will try again", {{"sandbox", id.text()}, {"error", gone.error().what()}});
+    tasks_.spawn("end sandbox", end_until_gone(id));
+  }
+  note("sandbox.orphan", id.text(), {{"destroyed", failed ? "not yet" : "yes"}});
 }
 
 }  // namespace osb::lifecycle

@@ -75,6 +75,13 @@ TEST_F(ReconcileTest, WhatNobodyKnowsIsDestroyed) {
   EXPECT_FALSE(exists(orphan));
 }
 
+TEST_F(ReconcileTest, WhatNobodyKnowsAndCannotBeDestroyedAtOnceIsTriedAgain) {
+  runtime_.sandboxes[SandboxId::random().text()] = {};
+  for (int i = 0; i < 2; ++i) runtime_.fail_next("destroy", Error(Errc::timeout, "the launcher did not answer"));
+  ASSERT_TRUE(restart());
+  EXPECT_TRUE(until([&] { return runtime_.sandboxes.empty(); }));
+}
+
 TEST_F(ReconcileTest, AnEndedRecordThatStillLivesIsDestroyedInTheRuntime) {
   auto made = make();
   auto inside = runtime_.sandboxes.at(made.id.text());

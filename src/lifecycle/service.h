@@ -199,6 +199,8 @@ class Service {
 
   // destroy.cc
   Task<Result<>> destroy_shielded(SandboxId id, Caller caller);
+  void keep_ending(Entry& entry);
+  Task<void> end_until_gone(SandboxId id);
 
   // turn.cc
   Task<Result<>> turn(SandboxId id, Caller caller, const Turn& turn);

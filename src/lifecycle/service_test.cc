@@ -101,14 +101,58 @@ TEST_F(ServiceTest, WhileADeleteIsUnderWayTheSandboxIsInvisible) {
   EXPECT_EQ(runtime_.count("destroy"), 1u);
 }
 
-TEST_F(ServiceTest, ADeleteThatFailsLeavesTheSandboxAsItWas) {
+TEST_F(ServiceTest, ADeleteThatFailsIsToldShownAndTriedUntilTheSandboxHasEnded) {
+  auto made = make();
+  for (int i = 0; i < 3; ++i) runtime_.fail_next("destroy", Error(Errc::timeout, "the launcher did not answer"));
+  expect_error(run(service_->destroy(made.id, kAlice)), Errc::timeout, "DOCKER::SANDBOX_DELETE_FAILED");
+  EXPECT_EQ(state(made.id), State::stopping);
+  EXPECT_EQ(audited(), (Lines{"sandbox.create ok", "sandbox.delete ok", "sandbox.delete DOCKER::SANDBOX_DELETE_FAILED"}));
+  EXPECT_TRUE(until([&] { return !exists(made.id); }));
+  EXPECT_EQ(runtime_.count("destroy"), 4u);
+  EXPECT_TRUE(runtime_.sandboxes.empty());
+  EXPECT_TRUE(store_.rows.empty());
+}
+
+TEST_F(ServiceTest, ADeleteThatFailedMayBeAskedForAgain) {
   auto made = make();
   runtime_.fail_next("destroy", Error(Errc::unavailable, "launcher is gone"));
   expect_error(run(service_->destroy(made.id, kAlice)), Errc::unavailable, "DOCKER::SANDBOX_DELETE_FAILED");
-  EXPECT_EQ(state(made.id), State::running);
-  EXPECT_EQ(audited(), (Lines{"sandbox.create ok", "sandbox.delete ok", "sandbox.delete DOCKER::SANDBOX_DELETE_FAILED"}));
   EXPECT_TRUE(run(service_->destroy(made.id, kAlice)));
   EXPECT_FALSE(exists(made.id));
+  EXPECT_TRUE(store_.rows.empty());
+}
+
+// The answer was lost, not the request.
+TEST_F(ServiceTest, ADeleteThatFailedEndsWithTheNewsOfTheEnd) {
+  auto made = make();
+  runtime_.fail_next("destroy", Error(Errc::timeout, "the launcher did not answer"));
+  runtime_.hold("destroy");
+  auto deleting = begin(service_->destroy(made.id, kAlice));
+  ASSERT_TRUE(until([&] { return runtime_.waiting("destroy") == 1; }));
+  runtime_.release_one("destroy");
+  ASSERT_TRUE(until([&] { return deleting.done(); }));
+  EXPECT_EQ(state(made.id), State::stopping);
+  runtime_.end(made.id, runtime::EndCause::destroyed);
+  EXPECT_FALSE(exists(made.id)) << "no record of an end that was asked for";
+  runtime_.release("destroy");
+}
+
+TEST_F(ServiceTest, ADeleteThatFailedIsDoneByTheNextDaemon) {
+  auto made = make();
+  runtime_.fail_next("destroy", Error(Errc::timeout, "the launcher did not answer"));
+  expect_error(run(service_->destroy(made.id, kAlice)), Errc::timeout, "DOCKER::SANDBOX_DELETE_FAILED");
+  ASSERT_TRUE(restart());
+  EXPECT_TRUE(runtime_.sandboxes.empty());
+  EXPECT_FALSE(exists(made.id));
+}
+
+TEST_F(ServiceTest, WhatACreateCouldNotKeepIsEndedUntilItIsGone) {
+  audit_fails_ = true;
+  for (int i = 0; i < 2; ++i) runtime_.fail_next("destroy", Error(Errc::timeout, "the launcher did not answer"));
+  EXPECT_FALSE(run(service_->create(spec(), kAlice)));
+  EXPECT_TRUE(until([&] { return runtime_.sandboxes.empty(); }));
+  EXPECT_EQ(runtime_.count("destroy"), 3u);
+  audit_fails_ = false;
 }
 
 TEST_F(ServiceTest, ADeleteSucceedsWhenTheRuntimeNoLongerKnowsTheSandbox) {
@@ -255,7 +299,7 @@ TEST_F(ServiceTest, ADeleteDuringAPauseWins) {
   EXPECT_FALSE(exists(made.id));
 }
 
-TEST_F(ServiceTest, ADeleteThatFailsDuringAPauseLeavesAPausedSandbox) {
+TEST_F(ServiceTest, ADeleteThatFailsAfterAPauseIsTriedAgain) {
   auto made = make();
   runtime_.hold("pause");
   auto pausing = begin(service_->pause(made.id, kAlice));
@@ -270,7 +314,8 @@ TEST_F(ServiceTest, ADeleteThatFailsDuringAPauseLeavesAPausedSandbox) {
   runtime_.release("destroy");
   ASSERT_TRUE(until([&] { return deleting.done(); }));
   EXPECT_FALSE(deleting.value());
-  EXPECT_EQ(state(made.id), State::paused);
+  EXPECT_EQ(state(made.id), State::stopping);
+  EXPECT_TRUE(until([&] { return !exists(made.id); }));
 }
 
 // ---- ends ---------------------------------------------------------------------------------------------------------------

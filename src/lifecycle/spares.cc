@@ -22,6 +22,7 @@ constexpr std::int64_t kLongestRetry = 60 * kSecond;
 constexpr std::uint64_t kSpareBytes = 1 << 20;  // what the kernel charges for one, execd's own pages, and a little more
 constexpr std::uint64_t kShareOfMemory = 8;
 constexpr auto kStopPatience = 10s;
+constexpr auto kDestroyAgain = std::chrono::seconds(1);
 
 }  // namespace
 
@@ -386,8 +387,11 @@ Task<void> Spares::make(ShelfPtr shelf) {
 
 Task<void> Spares::destroy(SandboxId id) {
   auto gone = co_await runtime_.destroy(id);
-  if (!gone && gone.error().kind() != Errc::not_found)
-    log::warn("spare sandbox not destroyed", {{"sandbox", id.text()}, {"error", gone.error().what()}});
+  if (!gone && gone.error().kind() != Errc::not_found && !stopping_) {
+    log::warn("spare sandbox not destroyed, will try again", {{"sandbox", id.text()}, {"error", gone.error().what()}});
+    co_await sleep_for(kDestroyAgain);
+    surplus_.push_back(std::move(id));
+  }
   --working_;
   done_.cancel();
   tend();

@@ -36,6 +36,7 @@ struct Entry {
   std::string image_digest = {};
   std::shared_ptr<void> image_hold = {};  // keeps other processes from removing it
   Leaving leaving = Leaving::no;
+  bool ending = false;  // deleted, but the runtime did not say that it is gone: end_until_gone() is at it
   CpuMark cpu_mark = {};
   EventLog events = {};
   std::optional<store::CreateKey> create_key = {};  // only until it is stored
