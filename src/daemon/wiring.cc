@@ -152,6 +152,8 @@ Result<> App::open_doors() {
   }
   proxy_ = std::make_unique<proxy::Proxy>(io_, *lifecycle_, *audit_, proxy::Tokens(std::move(secret)));
   proxy_->gate().set_settings(gate_settings(config_.command_policy));
+  lifecycle_->spares().watch({.ready = [this](const SandboxId& id) { proxy_->spare_ready(id); },
+                              .taken = [this](const SandboxId& id) { proxy_->spare_taken(id); }});
   api::Options options{create_defaults(config_), config_.server.public_host, "localhost", std::string(kVersion)};
   options.pull_for_all = config_.images.pull_missing;
   options.max_requests_per_key = config_.limits.max_requests_per_key;

@@ -82,6 +82,7 @@ std::optional<SandboxId> Spares::take(const Shape& shape, const std::shared_ptr<
     taken = std::move(found->second->ready.front().id);
     found->second->ready.pop_front();
     where_.erase(taken->text());
+    if (watch_.taken) watch_.taken(*taken);
   }
   ++(taken ? total_count_.hits : total_count_.misses);
   if (found == shelves_.end()) return std::nullopt;
@@ -378,7 +379,8 @@ Task<void> Spares::make(ShelfPtr shelf) {
       surplus_.push_back(std::move(id));
     } else {
       where_.emplace(id.text(), shelf);
-      shelf->ready.push_back({std::move(id), now});
+      shelf->ready.push_back({id, now});
+      if (watch_.ready) watch_.ready(id);
     }
   }
   done_.cancel();

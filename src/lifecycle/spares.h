@@ -87,6 +87,11 @@ class Spares {
     std::function<std::size_t()> creates;
     std::function<std::size_t(const std::string&)> allocated;
   };
+  // Told when a spare is ready and when a create takes it, for whoever keeps something ready for it; its end is told by the runtime.
+  struct Watch {
+    std::function<void(const SandboxId&)> ready;
+    std::function<void(const SandboxId&)> taken;
+  };
 
   // The runtime outlives the spares; co_await stop() before the end.
   Spares(asio::io_context& io, runtime::Runtime& runtime, SpareOptions options, Surroundings around);
@@ -97,6 +102,9 @@ class Spares {
   void lost(const Shape& shape);  // what was taken could not be claimed
   // A spare that ended by itself is no longer one; false when the id is not a spare's.
   bool ended(const SandboxId& id);
+
+  void watch(Watch watch) { watch_ = std::move(watch); }
+  bool holds(const SandboxId& id) const { return where_.contains(id.text()); }
 
   // The shelf of a pool, from now on of this shape and size; another shape's goes.
   void keep(const Shape& shape, const PoolCapacity& capacity, std::shared_ptr<void> hold);
@@ -147,6 +155,7 @@ class Spares {
   runtime::Runtime& runtime_;
   SpareOptions options_;
   Surroundings around_;
+  Watch watch_;
   std::map<Shape, ShelfPtr> shelves_;
   std::map<std::string, ShelfPtr, std::less<>> where_;  // id -> the shelf it waits on
   std::deque<SandboxId> surplus_;

@@ -24,7 +24,28 @@ void IdleConnections::keep(const SandboxId& id, std::unique_ptr<http::ClientConn
   kept_.insert_or_assign(id.text(), Kept{std::move(connection), boot_now_nanos()});
 }
 
-void IdleConnections::forget(const SandboxId& id) { kept_.erase(id.text()); }
+void IdleConnections::keep_ahead(const SandboxId& id, std::unique_ptr<http::ClientConnection> connection) {
+  if (ahead_.size() < kMaxKept) ahead_.insert_or_assign(id.text(), Kept{std::move(connection)});
+}
+
+bool IdleConnections::start_clock(const SandboxId& id) {
+  auto found = ahead_.extract(id.text());
+  if (found.empty()) return false;
+  if (kept_.size() >= kMaxKept) return false;
+  found.mapped().since_nanos = boot_now_nanos();
+  kept_.insert(std::move(found));
+  return true;
+}
+
+void IdleConnections::forget(const SandboxId& id) {
+  kept_.erase(id.text());
+  ahead_.erase(id.text());
+}
+
+void IdleConnections::clear() {
+  kept_.clear();
+  ahead_.clear();
+}
 
 void IdleConnections::drop_old() {
   auto now = boot_now_nanos();

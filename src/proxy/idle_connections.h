@@ -1,5 +1,8 @@
 // At most one idle connection to the execd of each sandbox, so that the next request saves a connect. A sandbox that is left
 // alone costs none: whoever keeps connections calls drop_old() every kMaxIdle while there are any.
+//
+// One that is kept ahead leads to a sandbox that is nobody's yet. It does not grow old: it waits in the listener's queue until execd
+// knows whose it is, and only then does the clock run.
 #pragma once
 #include <chrono>
 #include <map>
@@ -18,10 +21,13 @@ class IdleConnections {
 
   std::unique_ptr<http::ClientConnection> take(const SandboxId& id);  // null when there is none young enough
   void keep(const SandboxId& id, std::unique_ptr<http::ClientConnection> connection);
+  void keep_ahead(const SandboxId& id, std::unique_ptr<http::ClientConnection> connection);
+  bool start_clock(const SandboxId& id);  // what was kept ahead is kept from now on like any other; false when there is none
   void forget(const SandboxId& id);
   void drop_old();
-  void clear() { kept_.clear(); }
+  void clear();
   std::size_t size() const { return kept_.size(); }
+  std::size_t ahead() const { return ahead_.size(); }
 
  private:
   struct Kept {
@@ -29,6 +35,7 @@ class IdleConnections {
     std::int64_t since_nanos = 0;
   };
   std::map<std::string, Kept, std::less<>> kept_;
+  std::map<std::string, Kept, std::less<>> ahead_;
 };
 
 }  // namespace osb::proxy

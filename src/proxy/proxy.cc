@@ -226,6 +226,10 @@ Task<Result<int>> Proxy::exchange_with_execd(Visit& visit, http::ClientRequest o
 
 void Proxy::keep_idle(const SandboxId& id, std::unique_ptr<http::ClientConnection> connection) {
   idle_.keep(id, std::move(connection));
+  sweep_later();
+}
+
+void Proxy::sweep_later() {
   if (!std::exchange(sweeping_, true)) tasks_.spawn("sweep idle connections", sweep_idle());
 }
 
@@ -238,6 +242,22 @@ Task<void> Proxy::sweep_idle() {
     idle_.drop_old();
   }
   sweeping_ = false;
+}
+
+void Proxy::spare_ready(const SandboxId& id) {
+  if (!stopping_) tasks_.spawn("connect to a spare sandbox", connect_ahead(id));
+}
+
+void Proxy::spare_taken(const SandboxId& id) {
+  if (idle_.start_clock(id)) sweep_later();
+}
+
+// Nobody waits for it: where it fails the first request connects.
+Task<void> Proxy::connect_ahead(SandboxId id) {
+  auto connected = co_await http::connect(lifecycle_.runtime().execd(id), kConnectDeadline);
+  if (!connected) co_return;
+  if (lifecycle_.spares().holds(id)) co_return idle_.keep_ahead(id, *std::move(connected));
+  if (lifecycle_.find(id) != nullptr) keep_idle(id, *std::move(connected));
 }
 
 Task<Result<>> Proxy::visit_port(Visit& visit) {
@@ -279,6 +299,7 @@ void Proxy::forget(const SandboxId& id) {
 }
 
 Task<void> Proxy::stop() {
+  stopping_ = true;
   gate_.stop();
   idle_.clear();
   co_await tasks_.stop();

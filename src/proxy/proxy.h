@@ -39,11 +39,15 @@ class Proxy {
   // is execd's. The proxy outlives the exchange.
   Task<Result<std::unique_ptr<Exchange>>> ask_execd(SandboxId id, http::ClientRequest request, Caller caller, Asking asking = {});
   void forget(const SandboxId& id);  // the sandbox ended: drop what is kept for it
+  // A sandbox made ahead of time gets the connection for its first request ahead of time too; execd takes it up once it is claimed.
+  void spare_ready(const SandboxId& id);
+  void spare_taken(const SandboxId& id);
   Task<void> stop();
 
   const Tokens& tokens() const { return tokens_; }
   CommandGate& gate() { return gate_; }  // for whoever runs commands by another way than serve()
   std::size_t idle_connections() const { return idle_.size(); }
+  std::size_t connections_ahead() const { return idle_.ahead(); }
 
  private:
   friend class Exchange;
@@ -63,7 +67,9 @@ class Proxy {
   Result<> require_running(const Sandbox& sandbox) const;
   void note_access(const Sandbox& sandbox, const Caller& caller);
   void keep_idle(const SandboxId& id, std::unique_ptr<http::ClientConnection> connection);
+  void sweep_later();
   Task<void> sweep_idle();
+  Task<void> connect_ahead(SandboxId id);
   Task<void> renew(SandboxId id, WallTime until, Caller caller);
 
   lifecycle::Service& lifecycle_;
@@ -73,6 +79,7 @@ class Proxy {
   CommandGate gate_;
   IdleConnections idle_;
   bool sweeping_ = false;
+  bool stopping_ = false;
   std::map<std::string, std::int64_t, std::less<>> renewed_nanos_;
   TaskGroup tasks_;
 };

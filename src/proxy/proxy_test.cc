@@ -200,6 +200,39 @@ TEST_F(Proxying, OneIdleConnectionToExecdIsUsedAgain) {
   EXPECT_EQ(proxy_->idle_connections(), 0u);
 }
 
+TEST_F(Proxying, ASandboxMadeAheadOfTimeHasTheConnectionForItsFirstRequest) {
+  runtime_.set_spares_supported(true);
+  service_->spares().watch({.ready = [this](const SandboxId& id) { proxy_->spare_ready(id); },
+                            .taken = [this](const SandboxId& id) { proxy_->spare_taken(id); }});
+  make(SandboxSpec{});  // from nothing; from now on two of its kind are kept
+  loop_.turn_until([&] { return proxy_->connections_ahead() == 2; });
+  EXPECT_EQ(proxy_->idle_connections(), 0u) << "nobody's sandbox, so no clock runs";
+
+  runtime_.hold("prepare");  // no third one comes in between
+  sandbox_ = make(SandboxSpec{});
+  EXPECT_EQ(proxy_->connections_ahead(), 1u);
+  EXPECT_EQ(proxy_->idle_connections(), 1u);
+  EXPECT_EQ(execd("GET", "/ping").status, 200);
+  loop_.turn_until([&] { return backend_server_->connections() == 2; });
+  EXPECT_EQ(proxy_->idle_connections(), 1u) << "the same one, kept for the next request";
+  runtime_.release("prepare");
+}
+
+TEST_F(Proxying, AConnectionAheadGoesWithItsSpare) {
+  runtime_.set_spares_supported(true);
+  service_->spares().watch({.ready = [this](const SandboxId& id) { proxy_->spare_ready(id); }, .taken = {}});
+  runtime_.on_ended([this](const runtime::Ended& ended) {
+    service_->on_ended(ended);
+    proxy_->forget(ended.id);
+  });
+  make(SandboxSpec{});
+  loop_.turn_until([&] { return proxy_->connections_ahead() == 2; });
+  runtime_.hold("prepare");
+  EXPECT_EQ(service_->spares().drain_automatic(), 2u);
+  loop_.turn_until([&] { return proxy_->connections_ahead() == 0; });
+  runtime_.release("prepare");
+}
+
 TEST_F(Proxying, AnIdleConnectionThatDiedIsReplaced) {
   EXPECT_EQ(execd("GET", "/ping").status, 200);
   loop_.run(backend_server_->stop(std::chrono::seconds(0)));

@@ -121,7 +121,6 @@ Task<void> LiveService::watch_idle() {
 
 Task<void> LiveService::end_idle(SandboxId id) {
   log::info("session ends for idleness", {{"session", id.text()}});
-  proxy_.forget(id);
   Caller idle{"idle", true, ""};
   auto ended = co_await lifecycle_.destroy(id, std::move(idle));
   if (!ended && ended.error().kind() != Errc::not_found)
@@ -225,10 +224,10 @@ Result<SessionPage> LiveService::list(std::size_t page, std::size_t page_size, c
 
 Task<Result<>> LiveService::destroy(SandboxId id, Caller caller) {
   CO_TRY([[maybe_unused]] auto sandbox, owned(id, caller));
-  proxy_.forget(id);
   idle_.remove(id.text());
-  auto gone = co_await lifecycle_.destroy(std::move(id), std::move(caller));
+  auto gone = co_await lifecycle_.destroy(id, std::move(caller));
   if (!gone) co_return as_session_error(std::move(gone).error());
+  proxy_.gate().forget(id);
   co_return Ok{};
 }
 

@@ -41,7 +41,6 @@ Task<void> LiveService::make_for_run(std::shared_ptr<Making> making, CreateReque
 }
 
 Task<void> LiveService::end_run(SandboxId id, Caller caller) {
-  proxy_.forget(id);
   auto ended = co_await lifecycle_.destroy(id, std::move(caller));
   if (!ended && ended.error().kind() != Errc::not_found)
     log::error("run not ended", {{"session", id.text()}, {"error", ended.error().what()}});

@@ -69,8 +69,9 @@ Reply get_sandbox(Context& context, Call call) {
 
 Reply delete_sandbox(Context& context, Call call) {
   CO_TRY(auto id, sandbox_id(call));
-  context.proxy.forget(id);
-  CO_TRY([[maybe_unused]] auto done, co_await context.lifecycle.destroy(std::move(id), std::move(call.caller)));
+  CO_TRY([[maybe_unused]] auto done, co_await context.lifecycle.destroy(id, std::move(call.caller)));
+  // Who waits for an approval hears it now. The connection goes with the sandbox: closed earlier it would only wake what is dying.
+  context.proxy.gate().forget(id);
   co_return http::Response::empty(204);
 }
 

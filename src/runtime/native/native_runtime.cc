@@ -26,9 +26,10 @@ constexpr auto kStartDeadline = 30s;
 constexpr std::chrono::milliseconds kFirstPause = 100ms;
 constexpr std::chrono::milliseconds kLongestPause = 10s;
 
+Fd empty_memory() { return Fd(::memfd_create("setup", MFD_CLOEXEC | MFD_ALLOW_SEALING)); }
+
 // Sealed before it leaves: execd reads exactly what was planned.
-Result<Fd> sealed_memory(const std::string& text) {
-  Fd memory(::memfd_create("setup", MFD_CLOEXEC | MFD_ALLOW_SEALING));
+Result<Fd> sealed_memory(const std::string& text, Fd memory = empty_memory()) {
   if (!memory) return Error::from_errno("memfd_create", errno);
   // execd reads from the place where the descriptor stands: at the beginning.
   if (::pwrite(memory.get(), text.data(), text.size(), 0) != static_cast<ssize_t>(text.size()))
@@ -155,6 +156,7 @@ Task<Result<>> NativeRuntime::prepare(SandboxId id, SandboxSpec spec) {
   request.spare = 1;
   CO_TRY(auto setup, sealed_memory(plan_setup(spec, image, options_.one_user)));
   auto made = co_await make(std::move(id), request, std::move(setup));
+  if (!for_claim_) for_claim_ = empty_memory();
   co_return made;
 }
 
@@ -181,7 +183,8 @@ Task<Result<>> NativeRuntime::make(SandboxId id, wire::CreateRequest request, Fd
 // A claim that fails is the end of the spare. One that the launcher refuses it takes apart itself.
 Task<Result<>> NativeRuntime::claim(SandboxId id, SandboxSpec spec, std::uint64_t deadline_boot_nanos) {
   CO_TRY(auto image, options_.images->resolve(spec.image));
-  CO_TRY(auto setup, sealed_memory(plan_setup(spec, image, options_.one_user)));
+  if (!for_claim_) for_claim_ = empty_memory();
+  CO_TRY(auto setup, sealed_memory(plan_setup(spec, image, options_.one_user), std::move(for_claim_)));
   auto request = plan_claim(id, spec, deadline_boot_nanos);
   // No first program has to start, so there is nothing to wait for: a spare that is dead by now is told as the end of a sandbox.
   if (request.answer_at_once) {

@@ -58,6 +58,7 @@ class NativeRuntime final : public Runtime {
   NativeOptions options_;
   Capabilities capabilities_;
   LaunchClient launcher_;
+  Fd for_claim_;  // empty memory for the set-up of the next claim, made while nobody waits
   EndedHandler ended_;
   std::map<std::string, std::vector<VolumeMount>> staged_;  // until their create
   std::set<std::string, std::less<>> live_;                 // being made, or made and not ended
