@@ -37,19 +37,46 @@ def cgroup_dirs(instance):
     return found
 
 
+def kept_by(launch):
+    """How many berths this launcher holds in reserve when it is idle."""
+    with contextlib.suppress(OSError):
+        words = Path(f"/proc/{launch}/cmdline").read_bytes().split(b"\0")
+        return int(words[words.index(b"--pool") + 1]) if b"--pool" in words else 8
+    return 0
+
+
+def sprouts(instance):
+    """First processes made ahead of time: alone in a berth, children of a living launcher, and not yet anybody's (still the host's root).
+    While creates are under way, those that are about to become a sandbox look the same."""
+    found = set()
+    for folder in cgroup_dirs(instance):
+        inside = processes_in(folder) if re.fullmatch(r"berth-\d+", os.path.basename(folder)) else []
+        status = status_of(inside[0]) if len(inside) == 1 else None
+        if status and set(status["Uid"].split()) == {"0"} and b"opensandbox-launch" in command_of(status["PPid"].strip()):
+            found.add(inside[0])
+    return found
+
+
+def command_of(pid):
+    with contextlib.suppress(OSError):
+        return Path(f"/proc/{pid}/cmdline").read_bytes()
+    return b""
+
+
 def groups_in_use(instance):
-    """Without the empty berths that a living launcher holds in reserve. There are few of them once it is idle."""
+    """Without the berths that a living launcher holds in reserve. There are few of them once it is idle."""
     empty = reserve(instance)
     assert len(empty) <= MOST_RESERVE, "the reserve of berths is bounded"
     return {folder for folder in cgroup_dirs(instance) if os.path.basename(folder) not in empty}
 
 
 def reserve(instance):
-    """Names of berths with no process in any of their groups."""
+    """Names of berths with no process in any of their groups but one that waits for its sandbox."""
+    waiting = sprouts(instance)
     berths = {}
     for folder in cgroup_dirs(instance):
         if re.fullmatch(r"berth-\d+", os.path.basename(folder)):
-            berths.setdefault(os.path.basename(folder), []).extend(processes_in(folder))
+            berths.setdefault(os.path.basename(folder), []).extend(pid for pid in processes_in(folder) if pid not in waiting)
     return {name for name, inside in berths.items() if not inside}
 
 
@@ -85,8 +112,9 @@ def range_blocks(instance):
 
 
 def sandbox_processes(instance, blocks=None):
-    """Processes that are in this instance's groups or have an id of its blocks."""
+    """Processes that are in this instance's groups or have an id of its blocks. Those that wait for a sandbox are no sandbox's."""
     blocks = range_blocks(instance) if blocks is None else blocks
+    waiting = sprouts(instance)
     found = set()
     for entry in filter(str.isdigit, os.listdir("/proc")):
         status = status_of(entry)
@@ -94,7 +122,7 @@ def sandbox_processes(instance, blocks=None):
             continue  # an orphan of a launcher we killed is dead, and to be buried by init
         uids = [int(uid) for uid in status["Uid"].split()]
         in_block = any(uid >= FIRST_ID and (uid - FIRST_ID) // IDS_PER_BLOCK in blocks for uid in uids)
-        if in_block or owner_of(entry) == instance:
+        if entry not in waiting and (in_block or owner_of(entry) == instance):
             # Running or asleep is the same process; only death makes a difference.
             dead = " (dead)" if status["State"].strip().startswith("Z") else ""
             found.add(f"{entry} {status['Name'].strip()}{dead}")
@@ -174,8 +202,7 @@ def settle(daemon, seconds=10):
     launch = daemon.launcher()
     if not launch:
         return
-    words = Path(f"/proc/{launch}/cmdline").read_bytes().split(b"\0")
-    kept = int(words[words.index(b"--pool") + 1]) if b"--pool" in words else 8
+    kept = kept_by(launch)
     deadline = time.monotonic() + seconds
     while len(reserve(daemon.instance)) != kept and time.monotonic() < deadline:
         time.sleep(0.02)
@@ -187,13 +214,16 @@ def take(daemon):
     launch = daemon.launcher()
     settle(daemon)
     ours = [pid for pid in (serve, launch) if pid]
+    waiting = sprouts(daemon.instance)
+    assert len(waiting) <= kept_by(launch), "one for each berth that is kept"
     boxes = sandbox_processes(daemon.instance)
+    held_for_waiting = Counter({"socket:*": len(waiting), "anon_inode:[pidfd]": len(waiting)})
     return {
         "cgroups": Counter(groups_in_use(daemon.instance)),
         "processes": Counter(boxes),
         "zombies": Counter(zombies(ours)),
         "serve descriptors": descriptors(serve) if serve else Counter(),
-        "launcher descriptors": descriptors(launch) if launch else Counter(),
+        "launcher descriptors": descriptors(launch) - held_for_waiting if launch else Counter(),
         "network namespaces": Counter({"count": len(network_namespaces(ours + [entry.split()[0] for entry in boxes]))}),
         "host mounts": Counter({point: count for point, count in mounts("self").items() if "opensandbox" in point or daemon.instance in point}),
         "launcher mounts": Counter({point: count for point, count in mounts(launch).items() if not CACHE.search(point)}) if launch else Counter(),

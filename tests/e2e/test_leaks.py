@@ -101,7 +101,7 @@ class Worker(threading.Thread):
 def victims(daemon):
     """Pids of our processes by kind: serve, launch, the stem, execd."""
     launch = daemon.launcher()
-    found = {"serve": [daemon.process.pid], "launch": [launch] if launch else [], "stem": stems(launch), "execd": []}
+    found = {"serve": [daemon.process.pid], "launch": [launch] if launch else [], "stem": stems(launch), "sprout": [int(pid) for pid in oracle.sprouts(daemon.instance)], "execd": []}
     for entry in oracle.sandbox_processes(daemon.instance):
         pid = entry.split()[0]
         status = oracle.status_of(pid)
@@ -142,12 +142,12 @@ def test_kill_nine_of_a_random_process_of_ours_leaves_nothing(fresh_daemon, roun
     oracle.settle(daemon)
     harness.wait_until(lambda: not oracle.sandbox_processes(daemon.instance), 10, "the warm-up is gone")
     before, told = oracle.take(daemon), doctor_lines(daemon)
-    killed, successes, lies = {"serve": 0, "launch": 0, "stem": 0, "execd": 0}, 0, []
+    killed, successes, lies = {"serve": 0, "launch": 0, "stem": 0, "sprout": 0, "execd": 0}, 0, []
     for number in range(rounds(200, 12)):
         worker = Worker(daemon, number)
         worker.start()
         time.sleep(dice.uniform(0.0, 0.06))  # the moment of the blow, not a synchronisation
-        kind = dice.choice(["serve", "launch", "stem", "execd"])
+        kind = dice.choice(["serve", "launch", "stem", "sprout", "execd"])
         pids = victims(daemon)[kind]
         if pids:
             with contextlib.suppress(ProcessLookupError):

@@ -27,9 +27,12 @@ class Owners {
         unknown_range_ = true;
       }
     }
+    for (const auto& process : host.processes)
+      if (process.waits && lives(process.instance)) waiting_.insert({process.instance, process.berth});
   }
   bool lives(const std::string& name) const { return living_.contains(name); }
   bool knows_berth(const std::string& instance, const std::string& berth) const { return berths_.contains({instance, berth}); }
+  bool awaits(const std::string& instance, const std::string& berth) const { return waiting_.contains({instance, berth}); }
   bool knows_instance(const std::string& name) const { return instances_.contains(name); }
   bool knows(const std::string& instance, const std::string& id) const { return sandboxes_.contains({instance, id}); }
   bool knows_id(const std::string& id) const { return ids_.contains(id); }
@@ -38,7 +41,7 @@ class Owners {
 
  private:
   std::set<std::string> instances_, living_, ids_;
-  std::set<std::pair<std::string, std::string>> sandboxes_, berths_;
+  std::set<std::pair<std::string, std::string>> sandboxes_, berths_, waiting_;
   std::set<std::uint32_t> ranges_;
   bool unknown_range_ = false;
 };
@@ -46,13 +49,15 @@ class Owners {
 bool is_sandbox_uid(std::uint32_t uid) { return uid >= kFirstSandboxUid && uid < kPastSandboxUids; }
 
 bool is_owned(const Owners& owners, const Snapshot::Process& process) {
+  if (process.waits && owners.awaits(process.instance, process.berth)) return true;
   if (!process.berth.empty()) return owners.knows_berth(process.instance, process.berth);
   return !is_sandbox_uid(process.uid) || owners.knows_uid(process.uid);
 }
 
 bool is_owned(const Owners& owners, const Snapshot::Group& group) {
   if (group.berth.empty()) return owners.knows_instance(group.instance);
-  bool in_reserve = !group.in_use && group.berth.starts_with("berth-") && owners.lives(group.instance);
+  bool taken = group.in_use && !owners.awaits(group.instance, group.berth);
+  bool in_reserve = !taken && group.berth.starts_with("berth-") && owners.lives(group.instance);
   return in_reserve || owners.knows_berth(group.instance, group.berth);
 }
 

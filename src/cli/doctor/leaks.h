@@ -2,7 +2,8 @@
 //
 // The launcher writes a ledger record before it makes the first host object of a sandbox and strikes it off after the last
 // one is gone. So every object without a record is a leak, whatever the daemons remember. Groups belong to numbered berths, and a
-// record names its berth by its id range; a living launcher may hold empty ones in reserve.
+// record names its berth by its id range; a living launcher may hold some in reserve, empty or with a first process that waits for its
+// sandbox.
 #pragma once
 #include <cstdint>
 #include <optional>
@@ -15,7 +16,7 @@ namespace osb::cli {
 
 inline constexpr std::uint32_t kFirstSandboxUid = 0x40000000;
 inline constexpr std::uint32_t kPastSandboxUids = 0x80000000;
-inline constexpr std::uint32_t kUidsPerRange = 65536;
+inline constexpr std::uint32_t kUidsPerRange = 65537;  // one lies idle between two ranges
 
 // The host as it is, gathered or made up by a test.
 struct Snapshot {
@@ -36,6 +37,7 @@ struct Snapshot {
     std::int32_t pid = 0;
     std::uint32_t uid = 0;
     std::string name, instance, berth;  // the last two by its cgroup; "" = in none of ours
+    bool waits = false;                 // the launcher's child and still root's: no sandbox yet
   };
   struct Socket {
     std::string instance, id, path;

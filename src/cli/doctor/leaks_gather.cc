@@ -89,6 +89,13 @@ void read_place(Snapshot::Process& process, std::string_view cgroup) {
   }
 }
 
+// A first process that was made ahead of time is what its launcher is until it gets a sandbox.
+bool waits_for_sandbox(const Snapshot::Process& process, std::string_view parent) {
+  if (process.berth.empty() || process.uid != 0) return false;
+  auto name = sys::read_file(cat("/proc/", parent, "/comm"), 64);
+  return name && *name == "opensandbox-lau\n";  // the kernel keeps 15 letters
+}
+
 void gather_processes(Snapshot& out) {
   for (const auto& name : sys::fs::names_in("/proc")) {
     auto pid = parse_int<std::int32_t>(name);
@@ -98,11 +105,14 @@ void gather_processes(Snapshot& out) {
     if (!status || !cgroup) continue;  // it ended while we looked
     Snapshot::Process process;
     process.pid = *pid;
+    std::string_view parent;
     for (auto line : split(*status, '\n')) {
       if (line.starts_with("Name:")) process.name = trim(line.substr(5));
+      if (line.starts_with("PPid:")) parent = trim(line.substr(5));
       if (line.starts_with("Uid:")) process.uid = parse_int<std::uint32_t>(split(trim(line.substr(4)), '\t')[0]).value_or(0);
     }
     read_place(process, *cgroup);
+    process.waits = waits_for_sandbox(process, parent);
     bool ours = !process.berth.empty() || (process.uid >= kFirstSandboxUid && process.uid < kPastSandboxUids);
     if (ours) out.processes.push_back(std::move(process));
   }

@@ -78,6 +78,18 @@ TEST(Leaks, ARecordOfAnotherInstanceDoesNotCount) {
   EXPECT_TRUE(said(find_leaks(host)).contains("cgroup: "));
 }
 
+TEST(Leaks, AFirstProcessThatWaitsInTheReserveOfALivingLauncherIsNone) {
+  auto host = tidy();
+  host.groups.push_back({"/cg/memory", "default", "berth-9", true});
+  host.processes.push_back({200, 0, "execd", "default", "berth-9", true});
+  EXPECT_EQ(said(find_leaks(host)), "");
+  host.processes.push_back({201, 0, "another", "default", "berth-9", false});
+  EXPECT_EQ(said(find_leaks(host)), "process: 201 another (uid 0)\n");
+  host.processes.pop_back();
+  host.instances[0].is_alive = false;
+  EXPECT_NE(said(find_leaks(host)).find("process: 200 execd"), std::string::npos);
+}
+
 TEST(Leaks, AProcessOutsideItsGroupIsJudgedByItsId) {
   auto host = tidy();
   host.processes.push_back({101, kFirstSandboxUid + 3 * kUidsPerRange, "owned", "", ""});
