@@ -5,6 +5,7 @@
 #include <unistd.h>
 
 #include <cerrno>
+#include <cstdio>
 #include <set>
 
 #include "base/clock.h"
@@ -30,7 +31,24 @@ std::int32_t find_init(const std::vector<std::int32_t>& pids) {
   return 0;
 }
 
+// A record names the number of a range. A launcher of another version may have laid its ranges out differently; what the kernel maps
+// is what the sandbox has.
+bool has_ids_of(std::int32_t pid, std::uint32_t range) {
+  auto map = sys::read_file(cat("/proc/", pid, "/uid_map"), 4096);
+  unsigned inside = 1, outside = 0, count = 0;
+  bool read = map && std::sscanf(map->c_str(), "%u %u %u", &inside, &outside, &count) == 3;
+  return read && inside == 0 && outside == first_id_of(range);
+}
+
 }  // namespace
+
+// Ids that are partly another range's: nobody may have those while it lives, so it is waited for, before anybody can ask for a sandbox.
+void Launcher::end_foreign(const LedgerRecord& record) {
+  auto group = Berths::group_name(record.range);
+  log::warn("sandbox with ids that another launcher laid out is ended", {{"id", record.id}, {"range", record.range}});
+  (void)groups_.kill(group);
+  for (int round = 0; round < 400 && !groups_.pids(group).empty(); ++round) ::usleep(5000);
+}
 
 Result<> Launcher::adopt() {
   for (const auto& record : ledger_.all()) adopt_one(record);
@@ -49,6 +67,10 @@ void Launcher::adopt_one(const LedgerRecord& record) {
   bool same_boot = record.boot_id == boot_id_;
   if (same_boot && ranges_.mark_used(record.range)) sandbox.has_range = true;
   sandbox.pid = same_boot && !record.spare ? find_init(groups_.pids(sandbox.berth.group.name)) : 0;  // whoever could claim a spare is gone
+  if (sandbox.pid != 0 && !has_ids_of(sandbox.pid, record.range)) {
+    end_foreign(record);
+    sandbox.pid = 0;
+  }
   sandbox.pidfd = Fd(sandbox.pid == 0 ? -1 : sys::raw::pidfd_open(sandbox.pid));
   bool watched = sandbox.pidfd && watch(sandbox.pidfd.get(), {.what = Watched::pid, .client = 0, .id = record.id});
   if (!watched) {

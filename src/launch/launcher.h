@@ -221,6 +221,7 @@ class Launcher {
   // adopt.cc: what a launcher before us left
   Result<> adopt();
   void adopt_one(const LedgerRecord& record);
+  void end_foreign(const LedgerRecord& record);
   void remove_strays();
   void remove_stray(const std::string& name);
   void close_door();
