@@ -95,9 +95,10 @@ std::string value_text(const json::object& facts, std::string_view name) {
 Result<> show(const Args& args, const json::object& facts, std::string_view headline) {
   if (as_json(args)) return print(pretty(facts));
   static constexpr std::pair<std::string_view, std::string_view> kShown[] = {
-      {"version", "version"},  {"uptimeSeconds", "uptime"}, {"runtime", "runtime"},   {"sandboxes", "sandboxes"},
-      {"socket", "socket"},    {"address", "address"},      {"sessions", "sessions"}, {"grpc", "grpc"},
-      {"keyFile", "key file"}, {"configFile", "config"},    {"log", "log"},           {"unit", "systemd"}};
+      {"version", "version"},   {"uptimeSeconds", "uptime"}, {"runtime", "runtime"},   {"sandboxes", "sandboxes"},
+      {"socket", "socket"},     {"address", "address"},      {"sessions", "sessions"}, {"grpc", "grpc"},
+      {"grpcError", "no grpc"}, {"keyFile", "key file"},     {"configFile", "config"}, {"log", "log"},
+      {"unit", "systemd"}};
   std::string out = cat(headline, " (pid ", facts.at("pid").as_int64(), ")\n");
   for (const auto& [name, title] : kShown)
     if (auto value = value_text(facts, name); !value.empty()) out += cat("  ", title, std::string(11 - title.size(), ' '), value, "\n");

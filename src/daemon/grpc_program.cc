@@ -12,6 +12,7 @@
 #include "base/log.h"
 #include "base/text.h"
 #include "http/listener.h"
+#include "model/program_exit.h"
 #include "sys/pipe.h"
 #include "sys/raw.h"
 
@@ -139,6 +140,12 @@ Task<void> GrpcProgram::keep_alive(Process process) {
     auto info = co_await wait_exit(std::move(process));
     bool stopped = co_await being_stopped();
     if (stopped) co_return;
+    if (info.si_code == CLD_EXITED && info.si_status == kExitNeverHere) {
+      log::error("opensandbox-grpc cannot run on this host, as it says above: there is no gRPC; all other doors are open");
+      given_up_ = true;
+      listener_.reset();
+      co_return;
+    }
     log::error("opensandbox-grpc has ended and is started again", {{"code", info.si_code}, {"status", info.si_status}});
     if (std::chrono::steady_clock::now() - since > kHealthyAfter) pause = kFirstPause;
     auto next = co_await spawn_after(pause);

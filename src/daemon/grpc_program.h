@@ -1,5 +1,6 @@
 // opensandbox-grpc under the care of serve: started with a listening socket that serve keeps, started again when it ends, and
-// gone when serve is gone, however that came about (docs/adr/0009).
+// gone when serve is gone, however that came about (docs/adr/0009). One that says that it can never run on this host is not started
+// again: its port closes, and everything else goes on.
 #pragma once
 #include <signal.h>
 #include <sys/types.h>
@@ -25,6 +26,7 @@ class GrpcProgram {
   // The port it listens on. Errors: the address is taken, or the program cannot be started.
   Result<std::uint16_t> start();
   Task<void> stop();
+  bool has_given_up() const { return given_up_; }
 
  private:
   using Pidfd = asio::posix::basic_stream_descriptor<Executor>;
@@ -43,6 +45,7 @@ class GrpcProgram {
   std::string program_;
   std::string relay_;
   Fd listener_;
+  bool given_up_ = false;
   TaskGroup tasks_;
 };
 

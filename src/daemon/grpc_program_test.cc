@@ -9,7 +9,12 @@
 
 #include <cerrno>
 #include <fstream>
+#include <iterator>
 #include <vector>
+
+#include "base/text.h"
+#include "http/listener.h"
+#include "model/program_exit.h"
 
 namespace osb::daemon {
 namespace {
@@ -75,6 +80,24 @@ TEST_F(GrpcProgramTest, IsStartedAgainWhenItEnds) {
   };
   for (int i = 0; i < 400 && lines() < 2; ++i) io_.run_for(std::chrono::milliseconds(25));
   EXPECT_EQ(lines(), 2);
+  run_until_stopped(grpc);
+  EXPECT_FALSE(has_children());
+}
+
+TEST_F(GrpcProgramTest, ThatCanNeverRunHereIsNotStartedAgainAndItsPortCloses) {
+  auto starts = dir_ + "/starts";
+  auto grpc = with(cat("echo started >> ", starts, "; exit ", kExitNeverHere));
+  auto port = grpc.start();
+  ASSERT_TRUE(port);
+  for (int i = 0; i < 400 && !grpc.has_given_up(); ++i) io_.run_for(std::chrono::milliseconds(25));
+  EXPECT_TRUE(grpc.has_given_up());
+  io_.restart();
+  EXPECT_EQ(io_.run_for(std::chrono::seconds(2)), 0u) << "nothing is left to do, so nothing is started later";
+  std::ifstream file(starts);
+  std::string text((std::istreambuf_iterator<char>(file)), {});
+  EXPECT_EQ(text, "started\n");
+  auto free = http::listen_on_tcp(config_.listen, *port);
+  EXPECT_TRUE(free) << "whoever calls is refused, and does not wait for nobody";
   run_until_stopped(grpc);
   EXPECT_FALSE(has_children());
 }

@@ -258,7 +258,9 @@ std::string App::status_json() const {
                         ",\"instance\":", json_string(config_.server.instance), ",\"socket\":", json_string(cat("unix://", socket())));
   if (!address_.empty()) out += cat(",\"address\":", json_string(cat("http://", address_)));
   if (!sessions_address_.empty()) out += cat(",\"sessions\":", json_string(cat("http://", sessions_address_, api::sessions::kMount)));
-  if (!grpc_address_.empty()) out += cat(",\"grpc\":", json_string(grpc_address_));
+  bool no_grpc = grpc_program_ && grpc_program_->has_given_up();
+  if (no_grpc) out += ",\"grpcError\":\"opensandbox-grpc cannot run on this host; the log of serve tells why\"";
+  if (!grpc_address_.empty() && !no_grpc) out += cat(",\"grpc\":", json_string(grpc_address_));
   if (!config_.file.empty()) out += cat(",\"configFile\":", json_string(config_.file));
   if (!private_ && !config_.auth.insecure_no_auth && config_.auth.api_key.empty())
     out += cat(",\"keyFile\":", json_string(config_.api_key_file()));

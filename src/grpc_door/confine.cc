@@ -29,7 +29,7 @@ Result<> bound(__rlimit_resource what, rlim_t most) {
 Result<> refuse_files() {
   int abi = sys::raw::landlock_abi();
   if (abi < 1)
-    return Error(Errc::unavailable, "this kernel has no Landlock, so opensandbox-grpc could read files of the host")
+    return Error(Errc::unsupported, "this kernel has no Landlock, so opensandbox-grpc could read files of the host")
         .with_hint("boot with lsm=landlock,... (Linux 5.13 or later), or serve without gRPC (grpc.enabled: false)");
   sys::raw::LandlockRuleset rules{.handled_fs = sys::raw::landlock_fs_rights(abi),
                                   .handled_net = sys::raw::landlock_net_rights(abi),

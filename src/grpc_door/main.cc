@@ -14,6 +14,7 @@
 #include "base/text.h"
 #include "grpc_door/confine.h"
 #include "grpc_door/door.h"
+#include "model/program_exit.h"
 
 namespace {
 
@@ -82,8 +83,10 @@ int main(int argc, char** argv) {
   ::signal(SIGPIPE, SIG_IGN);
   // A terminal's interrupt is for serve, which ends this program in its turn.
   ::signal(SIGINT, SIG_IGN);
-  if (auto confined = grpc_door::confine(options->max_connections, options->max_calls); !confined)
-    return fail(confined.error().what(), confined.error().hint());
+  if (auto confined = grpc_door::confine(options->max_connections, options->max_calls); !confined) {
+    int status = fail(confined.error().what(), confined.error().hint());
+    return confined.error().kind() == Errc::unsupported ? kExitNeverHere : status;
+  }
   options->listener = Fd(kListener);
   asio::io_context io(1);
   int status = 0;

@@ -68,8 +68,27 @@ Finding launch(const daemon::Config& config) {
           "opensandbox daemon stop; opensandbox daemon start"};
 }
 
+// Only what a running daemon found out: whether the program can run here is for the program to say.
+std::optional<Finding> grpc(const daemon::Config& config) {
+  Api api(Address{true, cat(config.instance_dir(), "/api.sock"), 0}, {});
+  auto reply = config.grpc.enabled ? api.call("GET", "/osb/v1/daemon", {}, {}, Millis(3000)) : Result<Reply>(Error(Errc::unavailable, ""));
+  auto told = reply ? parse_object(reply->body) : Result<boost::json::object>(reply.error());
+  const auto* error = told ? told->if_contains("grpcError") : nullptr;
+  if (error == nullptr || !error->is_string()) return std::nullopt;
+  return Finding{kPart,
+                 "grpc",
+                 Verdict::weak,
+                 false,
+                 std::string(error->get_string()),
+                 "boot with lsm=landlock,... (Linux 5.13 or later), or set grpc.enabled: false"};
+}
+
 }  // namespace
 
-std::vector<Finding> probe_daemon(const daemon::Config& config) { return {serve(config), launch(config)}; }
+std::vector<Finding> probe_daemon(const daemon::Config& config) {
+  std::vector<Finding> findings{serve(config), launch(config)};
+  if (auto found = grpc(config)) findings.push_back(*std::move(found));
+  return findings;
+}
 
 }  // namespace osb::cli
