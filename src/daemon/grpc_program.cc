@@ -10,9 +10,9 @@
 #include <vector>
 
 #include "base/log.h"
+#include "base/program_exit.h"
 #include "base/text.h"
 #include "http/listener.h"
-#include "model/program_exit.h"
 #include "sys/pipe.h"
 #include "sys/raw.h"
 

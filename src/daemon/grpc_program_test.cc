@@ -12,9 +12,9 @@
 #include <iterator>
 #include <vector>
 
+#include "base/program_exit.h"
 #include "base/text.h"
 #include "http/listener.h"
-#include "model/program_exit.h"
 
 namespace osb::daemon {
 namespace {

@@ -11,10 +11,10 @@
 #include <cstdlib>
 
 #include "base/log.h"
+#include "base/program_exit.h"
 #include "base/text.h"
 #include "grpc_door/confine.h"
 #include "grpc_door/door.h"
-#include "model/program_exit.h"
 
 namespace {
 
