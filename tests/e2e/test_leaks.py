@@ -169,4 +169,4 @@ def test_kill_nine_of_a_random_process_of_ours_leaves_nothing(fresh_daemon, roun
     assert len(oracle.range_blocks(daemon.instance)) <= 2
     assert_doctor_finds_nothing(daemon, told)
     print(f"killed {killed}; {successes} lives completed in between")
-    assert all(killed.values())
+    assert all(count for kind, count in killed.items() if kind != "sprout"), "those are there only when the blow falls into a pause"
