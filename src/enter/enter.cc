@@ -48,7 +48,7 @@ void enter(EnterPlan& plan, AwaitRest await_rest) {
   steps.must(Step::volume_mounts, [&] { return mounts.volume_mounts(); });
 
   steps.must(Step::rlimits, [&] { return privileges.set_rlimits(); });
-  steps.must(Step::landlock_rules, [&] { return privileges.make_landlock_rules(); });
+  steps.must(Step::landlock_rules, [&] { return privileges.make_landlock_rules(mounts.writable_places()); });
   steps.must(Step::join_user, [&] { return privileges.become_agent(); });
   steps.must(Step::capabilities, [&] { return privileges.drop_capabilities(); });
   steps.must(Step::no_new_privs, [&] { return ::prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) == 0; });

@@ -142,14 +142,23 @@ bool Mounts::fill_scratch() {
     return false;
   bool made = own(scratch_, "tmp", 0, 01777) && own(scratch_, "var-tmp", 0, 01777) && own(scratch_, "shm", 0, 01777) &&
               own(scratch_, "run", owner(), 0755) && ::mkdirat(scratch_, "etc", 0755) == 0;
-  return made && take(tmp, "tmp") && take(var_tmp, "var-tmp") && take(shm, "shm") && take(run, "run");
+  return made && take(tmp, "tmp") && take(var_tmp, "var-tmp") && take(shm, "shm", kNoExec) && take(run, "run", kNoExec) && make_queues();
 }
 
-bool Mounts::take(Source as, const char* path) { return (sources_[as] = raw::open_tree_clone(scratch_, path)) >= 0; }
+bool Mounts::take(Source as, const char* path, std::uint64_t attributes) {
+  sources_[as] = raw::open_tree_clone(scratch_, path);
+  return sources_[as] >= 0 && (attributes == 0 || raw::mount_setattr(sources_[as], attributes) == 0);
+}
+
+bool Mounts::make_queues() {
+  int fs = raw::fsopen("mqueue");
+  sources_[queues] = fs >= 0 && raw::fsconfig_create(fs) == 0 ? raw::fsmount(fs, static_cast<unsigned>(kNoExec)) : -1;
+  return sources_[queues] >= 0 && ::close(fs) == 0;
+}
 
 bool Mounts::name_files() {
-  return write_file_at(scratch_, "etc/hostname", plan_.hostname + "\n") && take(hostname, "etc/hostname") &&
-         write_file_at(scratch_, "etc/machine-id", plan_.machine_id + "\n") && take(machine_id, "etc/machine-id");
+  return write_file_at(scratch_, "etc/hostname", plan_.hostname + "\n") && take(hostname, "etc/hostname", kSealed) &&
+         write_file_at(scratch_, "etc/machine-id", plan_.machine_id + "\n") && take(machine_id, "etc/machine-id", kSealed);
 }
 
 bool Mounts::image_layers() {
@@ -295,7 +304,12 @@ bool Mounts::switch_root() {
   if (raw::move_mount(root_, AT_FDCWD, "/") != 0 || ::fchdir(root_) != 0 || ::chroot(".") != 0 || ::chdir("/") != 0) return false;
   for (std::size_t i = 0; !held() && plan_.host_view && i < plan_.host.directories.size(); ++i)
     if (!attach(host_[i], plan_.host.directories[i].name.c_str())) return false;
-  return attach(proc_, "proc");
+  return attach_own(proc_, "proc");
+}
+
+// In a held root these places were looked up, without following a link, when it was built; nothing in it has changed since.
+bool Mounts::attach_own(int mount, const char* target) {
+  return held() ? raw::move_mount(mount, AT_FDCWD, target) == 0 : attach(mount, target);
 }
 
 bool Mounts::attach(int mount, const char* target) {
@@ -306,10 +320,6 @@ bool Mounts::attach(int mount, const char* target) {
   ::close(place);
   errno = error;
   return done;
-}
-
-bool Mounts::attach_clone(int from, const char* target, std::uint64_t attributes) {
-  return raw::mount_setattr(from, attributes) == 0 && attach(from, target);
 }
 
 // Built beside the new root, with all its covers, and then moved in as one tree.
@@ -343,23 +353,20 @@ bool Mounts::sys() { return held() || attach(sources_[sys_tree], "sys"); }
 
 bool Mounts::dev() {
   constexpr std::uint64_t kDevices = MOUNT_ATTR_NOSUID | MOUNT_ATTR_NOEXEC | MOUNT_ATTR_RDONLY;
-  if (!held() && !attach_clone(sources_[dev_tree], "dev", kDevices)) return false;
+  if (!held() && (raw::mount_setattr(sources_[dev_tree], kDevices) != 0 || !attach(sources_[dev_tree], "dev"))) return false;
   int pts = held() ? -1 : new_terminals(plan_.first_id);
   if (!held() && (pts < 0 || !attach(pts, "dev/pts"))) return false;
-  int mqueue_fs = raw::fsopen("mqueue");
-  int mqueue = mqueue_fs >= 0 && raw::fsconfig_create(mqueue_fs) == 0 ? raw::fsmount(mqueue_fs, static_cast<unsigned>(kNoExec)) : -1;
-  return mqueue >= 0 && attach(mqueue, "dev/mqueue") && attach_clone(sources_[shm], "dev/shm", kNoExec);
+  return attach_own(sources_[queues], "dev/mqueue") && attach_own(sources_[shm], "dev/shm");
 }
 
 bool Mounts::etc() {
   bool shared = held() || (attach(sources_[hosts], "etc/hosts") && attach(sources_[resolv_conf], "etc/resolv.conf"));
-  return shared && attach_clone(sources_[hostname], "etc/hostname", kSealed) &&
-         attach_clone(sources_[machine_id], "etc/machine-id", kSealed);
+  return shared && attach_own(sources_[hostname], "etc/hostname") && attach_own(sources_[machine_id], "etc/machine-id");
 }
 
 bool Mounts::scratch() {
-  return attach(sources_[tmp], "tmp") && attach(sources_[var_tmp], "var/tmp") && attach_clone(sources_[run], "run", kNoExec) &&
-         attach(sources_[workspace], "workspace") && attach(sources_[home], "home/user");
+  return attach_own(sources_[tmp], "tmp") && attach_own(sources_[var_tmp], "var/tmp") && attach_own(sources_[run], "run") &&
+         attach_own(sources_[workspace], "workspace") && attach_own(sources_[home], "home/user");
 }
 
 }  // namespace osb::enter

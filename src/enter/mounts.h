@@ -3,9 +3,16 @@
 //
 // Each function is one step of enter(): true, or false with errno. Safe after clone in the single-threaded launcher.
 #pragma once
+#include <span>
+
 #include "enter/plan.h"
 
 namespace osb::enter {
+
+// Where the mounts go that each sandbox has for itself. All lie in the scaffold, the topmost layer of every root, as real files and
+// directories.
+inline constexpr const char* kOwnPlaces[] = {"proc", "dev/mqueue", "dev/shm", "etc/hostname", "etc/machine-id",
+                                             "tmp",  "var/tmp",    "run",     "workspace",    "home/user"};
 
 // The pseudo terminals of a sandbox: a mount that lies nowhere, -1 with errno.
 int new_terminals(std::uint32_t first_id);
@@ -31,9 +38,29 @@ class Mounts {
   bool etc();
   bool scratch();
 
+  // The places that the sandbox may write, as mounts; for rules about them.
+  std::span<const int> writable_places() const { return {sources_, writable_count}; }
+
  private:
   static constexpr std::size_t kMaxHostDirectories = 8;
-  enum Source { tmp, var_tmp, run, shm, workspace, home, hostname, machine_id, hosts, resolv_conf, sys_tree, dev_tree, source_count };
+  // Those the sandbox may write come first.
+  enum Source {
+    tmp,
+    var_tmp,
+    run,
+    shm,
+    queues,
+    workspace,
+    home,
+    writable_count,
+    hostname = writable_count,
+    machine_id,
+    hosts,
+    resolv_conf,
+    sys_tree,
+    dev_tree,
+    source_count
+  };
 
   int inside_volume(int top, const std::string& sub_path);
   bool take_named(std::size_t i);
@@ -46,11 +73,12 @@ class Mounts {
   bool fill_store();
   bool memory_scratch();
   bool fill_scratch();
-  bool take(Source as, const char* path);
+  bool take(Source as, const char* path, std::uint64_t attributes = 0);
+  bool make_queues();
   bool own(int dir, const char* name, std::uint32_t inner_id, unsigned mode);
   bool attach(int mount, const char* target);
-  bool attach_clone(int from, const char* target, std::uint64_t attributes);
-  struct Lower {  // directories of an overlay, "l1:l2:..."
+  bool attach_own(int mount, const char* target);  // to one of kOwnPlaces
+  struct Lower {                                   // directories of an overlay, "l1:l2:..."
     char text[1024] = {};
     std::size_t used = 0;
     bool add(const char* format, std::size_t number, const char* path = "");

@@ -90,7 +90,7 @@ bool Privileges::set_rlimits() {
          limit(RLIMIT_LOCKS, 1024, 1024);
 }
 
-bool Privileges::make_landlock_rules() {
+bool Privileges::make_landlock_rules(std::span<const int> writable_places) {
   int abi = plan_.host.landlock_abi;
   raw::LandlockRuleset ruleset;
   ruleset.handled_fs = raw::landlock_fs_rights(abi);
@@ -101,8 +101,8 @@ bool Privileges::make_landlock_rules() {
   std::uint64_t devices = (kRead | LANDLOCK_ACCESS_FS_WRITE_FILE | raw::kLandlockTruncate | raw::kLandlockIoctlDev) & ruleset.handled_fs;
   if (plan_.policy.root == RootMode::writable) return allow(landlock_, "/", ruleset.handled_fs);
   if (!allow(landlock_, "/", kRead) || !allow(landlock_, "/dev", devices)) return false;
-  for (const char* path : {"/workspace", "/home/user", "/tmp", "/var/tmp", "/run", "/dev/shm", "/dev/mqueue"})
-    if (!allow(landlock_, path, ruleset.handled_fs)) return false;
+  for (int place : writable_places)
+    if (raw::landlock_allow_beneath(landlock_, place, ruleset.handled_fs) != 0) return false;
   for (const auto& volume : plan_.volumes)
     if (!volume.read_only && !allow(landlock_, volume.mount_path.c_str(), ruleset.handled_fs)) return false;
   return true;

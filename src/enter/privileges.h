@@ -1,6 +1,8 @@
 // Who the new process is and what it may ask of the kernel: groups, ids, capabilities, Landlock, seccomp, descriptors.
 // Each function is one step of enter(): true, or false with errno.
 #pragma once
+#include <span>
+
 #include "enter/enter.h"
 
 namespace osb::enter {
@@ -15,7 +17,7 @@ class Privileges {
   bool set_hostname();
   bool new_keyring();
   bool set_rlimits();
-  bool make_landlock_rules();
+  bool make_landlock_rules(std::span<const int> writable_places);
   bool become_agent();
   bool drop_capabilities();
   bool enter_landlock();

@@ -56,9 +56,14 @@ Result<Fd> host_directory(const enter::EnterPlan& plan, const enter::HostDirecto
   return overlay(lowers);
 }
 
-Result<> attach(const Fd& mount, const Fd& root, const char* at) {
+Result<Fd> look_up(const Fd& root, const char* at) {
   Fd place(raw::openat2(root.get(), at, O_PATH | O_NOFOLLOW, RESOLVE_IN_ROOT | RESOLVE_NO_SYMLINKS | RESOLVE_NO_MAGICLINKS));
-  if (!place || raw::move_mount(mount.get(), place.get(), "") != 0) return Error::from_errno(at, errno);
+  return place ? Result<Fd>(std::move(place)) : failed(at);
+}
+
+Result<> attach(const Fd& mount, const Fd& root, const char* at) {
+  TRY(auto place, look_up(root, at));
+  if (raw::move_mount(mount.get(), place.get(), "") != 0) return Error::from_errno(at, errno);
   return Ok{};
 }
 
@@ -108,6 +113,7 @@ Result<HeldRoot> build_held_root(const enter::EnterPlan& plan, int work, std::ui
   CHECK_OK(attach(terminals, held.tree, "dev/pts"));
   CHECK_OK(attach_prepared(held.tree, work, plan.shape + "/etc/hosts", "etc/hosts", 0));
   CHECK_OK(attach_prepared(held.tree, work, plan.shape + "/etc/resolv.conf", "etc/resolv.conf", 0));
+  for (const char* name : enter::kOwnPlaces) CHECK_OK(look_up(held.tree, name));  // each sandbox attaches there without looking
   held.layers = plan.layer_paths;
   held.host_view = plan.host_view;
   held.shape = plan.shape;
