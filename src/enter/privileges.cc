@@ -101,6 +101,9 @@ bool Privileges::make_landlock_rules(std::span<const int> writable_places) {
   std::uint64_t devices = (kRead | LANDLOCK_ACCESS_FS_WRITE_FILE | raw::kLandlockTruncate | raw::kLandlockIoctlDev) & ruleset.handled_fs;
   if (plan_.policy.root == RootMode::writable) return allow(landlock_, "/", ruleset.handled_fs);
   if (!allow(landlock_, "/", kRead) || !allow(landlock_, "/dev", devices)) return false;
+  if (writable_places.empty())
+    for (const char* path : {"/workspace", "/home/user", "/tmp", "/var/tmp", "/run", "/dev/shm", "/dev/mqueue"})
+      if (!allow(landlock_, path, ruleset.handled_fs)) return false;
   for (int place : writable_places)
     if (raw::landlock_allow_beneath(landlock_, place, ruleset.handled_fs) != 0) return false;
   for (const auto& volume : plan_.volumes)

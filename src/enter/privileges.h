@@ -17,7 +17,7 @@ class Privileges {
   bool set_hostname();
   bool new_keyring();
   bool set_rlimits();
-  bool make_landlock_rules(std::span<const int> writable_places);
+  bool make_landlock_rules(std::span<const int> writable_places = {});  // none: they are looked up by name
   bool become_agent();
   bool drop_capabilities();
   bool enter_landlock();
