@@ -84,7 +84,8 @@ bool failed(Image& image, ChildStep step) {
 
 // The raw calls: the C library's own would also look at threads that do not exist here.
 bool become(Image& image, const Identity& who) {
-  if (::syscall(SYS_setgroups, who.groups.size(), who.groups.data()) != 0) return failed(image, ChildStep::groups);
+  bool has_them = image.plan.groupless && who.groups.empty();
+  if (!has_them && ::syscall(SYS_setgroups, who.groups.size(), who.groups.data()) != 0) return failed(image, ChildStep::groups);
   if (::syscall(SYS_setresgid, who.gid, who.gid, who.gid) != 0) return failed(image, ChildStep::gid);
   if (::syscall(SYS_setresuid, who.uid, who.uid, who.uid) != 0) return failed(image, ChildStep::uid);
   return true;
@@ -181,13 +182,12 @@ void execute(Image& image) {
 
 [[gnu::noinline]] void run_steps(Image& image) {
   const ChildPlan& plan = image.plan;
-  struct sigaction standard{};
-  standard.sa_handler = SIG_DFL;
   sigset_t nothing;
   ::sigemptyset(&nothing);
-  ::sigaction(SIGPIPE, &standard, nullptr);
   ::sigprocmask(SIG_SETMASK, &nothing, nullptr);
-  if (::setsid() < 0) return void(failed(image, ChildStep::session));
+  // The kernel makes a scheduling group for every session, which costs more than all the other steps up to the directory.
+  bool apart = plan.keeps_session ? ::setpgid(0, 0) == 0 : ::setsid() >= 0;
+  if (!apart) return void(failed(image, ChildStep::session));
   // Where the tag cannot be set the tree is still found by its session and its parents.
   rlimit tag{plan.tag, plan.tag};
   if (plan.tag != 0) ::setrlimit(RLIMIT_LOCKS, &tag);

@@ -34,7 +34,9 @@ struct ChildPlan {
   int in = -1;                       // become descriptors 0, 1, 2; all above 2; -1 = as execd's own
   int out = -1;
   int err = -1;
-  bool terminal = false;  // `in` is a terminal and becomes the controlling one
+  bool keeps_session = false;  // a process group of its own is enough
+  bool groupless = false;      // there are no supplementary groups to lose
+  bool terminal = false;       // `in` is a terminal and becomes the controlling one
 };
 
 enum class ChildStep : std::uint8_t { none, fork, session, groups, gid, uid, capabilities, descriptors, terminal, cwd, exec };

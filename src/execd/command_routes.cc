@@ -20,6 +20,7 @@ namespace {
 
 // A command that is over by then is answered whole, in one write, instead of waking everybody on the way three times.
 constexpr auto kShortCommand = std::chrono::milliseconds(2);
+constexpr std::size_t kUsualEvents = 512;  // bytes
 constexpr auto kInterruptGrace = std::chrono::seconds(3);
 constexpr auto kInterruptPatience = std::chrono::seconds(10);
 
@@ -47,18 +48,41 @@ void append_ending(std::string& batch, runs::Run& run, const Process& process) {
   events::append_complete(batch, run.next_seq(), process.elapsed_millis());
 }
 
-// From the command's first event to its terminal one, whoever reads them: as soon as its leader has ended and what it
-// wrote is out.
-Task<void> produce(Sandbox& sandbox, std::shared_ptr<Process> process, std::shared_ptr<runs::Run> run, bool raw) {
-  std::string batch;
-  events::append_init(batch, run->next_seq(), run->id(), run->id());
-  bool short_one = co_await process->wait_end(kShortCommand);
-  if (short_one) process->expect_output();
-  co_await runs::relay_output(*process, *run, batch, raw);
-  process->input().reset();  // what the program did not read by now nobody reads
-  append_ending(batch, *run, *process);
-  run->finish(batch);
+void finish(std::string& batch, runs::Run& run, Process& process) {
+  process.input().reset();  // what the program did not read by now nobody reads
+  append_ending(batch, run, process);
+  run.finish(batch);
+}
+
+// To the command's terminal event, whoever reads them: as soon as its leader has ended and what it wrote is out.
+Task<void> produce(Sandbox& sandbox, std::shared_ptr<Process> process, std::shared_ptr<runs::Run> run, runs::Relay relay,
+                   std::string batch) {
+  co_await relay.to_the_end(batch);
+  finish(batch, *run, *process);
   if (process->has_open_pipe()) drain_in_background(sandbox, std::move(process));
+}
+
+// From the command's first event on. One that is over in a moment is answered here, whole, and what is left to do for it is
+// done behind the answer; the other becomes a task of its own, and its client reads it on.
+Task<void> see_through(Sandbox& sandbox, std::shared_ptr<Process> process, std::shared_ptr<runs::Run> run, bool raw,
+                       http::Responder& responder) {
+  std::string batch;
+  batch.reserve(kUsualEvents);
+  events::append_init(batch, run->next_seq(), run->id(), run->id());
+  runs::Relay relay(*process, *run, raw);
+  bool short_one = co_await process->wait_end(kShortCommand);
+  if (!short_one || !relay.at_once(batch)) {
+    sandbox.tasks.spawn("command", produce(sandbox, std::move(process), run, std::move(relay), std::move(batch)));
+    co_return void(co_await runs::follow(std::move(run), responder, 0, true));
+  }
+  finish(batch, *run, *process);
+  co_await runs::follow(std::move(run), responder, 0, true);
+  process->out().close_at_end();
+  process->err().close_at_end();
+  if (process->has_open_pipe()) drain_in_background(sandbox, std::move(process));
+  if (!sandbox.processes.expects_more()) co_return;
+  co_await give_way();  // to whoever looks whether anybody else is left
+  sandbox.processes.prepare_next();
 }
 
 // All of a program's standard input, as fast as it reads; then the end of it.
@@ -142,11 +166,10 @@ Task<void> start_command(Sandbox& sandbox, RunRequest asked, runs::Key key, http
   if (background) {
     keep_background_start(*run);
     sandbox.tasks.spawn("collect", collect(std::move(command)));
-  } else {
-    if (input) sandbox.tasks.spawn("input", feed(*process, *std::move(input)));
-    sandbox.tasks.spawn("command", produce(sandbox, *std::move(process), run, raw));
+    co_return void(co_await runs::follow(std::move(run), responder));
   }
-  co_await runs::follow(std::move(run), responder);
+  if (input) sandbox.tasks.spawn("input", feed(*process, *std::move(input)));
+  co_await see_through(sandbox, *std::move(process), std::move(run), raw, responder);
 }
 
 Task<void> interrupt_command(Sandbox& sandbox, http::Request& request, http::Responder& responder) {

@@ -29,7 +29,7 @@ void Command::catch_up() {
 }
 
 std::shared_ptr<Command> Commands::add(std::string id, std::string_view content, std::shared_ptr<Process> process, bool background) {
-  forget_old();
+  if (commands_.size() >= kMaxEnded) forget_old();  // it looks at all of them
   auto command = std::make_shared<Command>();
   command->id = std::move(id);
   command->content = shorten(content);

@@ -71,12 +71,15 @@ class Daemon {
     auto signals = Signals::make(io_.get_executor(), !native_);
     if (!signals) fail(signals.error());
     sandbox_.tasks.spawn("signals", hear(*std::move(signals)));
-    if (door_) wait_to_be_claimed();
+    bool ahead = static_cast<bool>(door_);
+    if (ahead) sandbox_.processes.prepare_next();
+    if (ahead) wait_to_be_claimed();
     open_doors(std::move(listener), port, socket_path);
     start_entrypoint();
     sandbox_.kernels.prestart();
     write_report(report_, wire::Step::none, 0);
     report_.reset();
+    if (!ahead) sandbox_.processes.prepare_next();
     io_.run();
     ::_exit(exit_status_);
   }
@@ -140,9 +143,12 @@ class Daemon {
 
   Task<void> hear(Signals signals) {
     for (;;) {
-      auto seen = co_await signals.wait();
-      while (seen.child && sandbox_.processes.reap()) co_await give_way();
-      if (seen.child) rest_later();
+      co_await signals.ready();
+      // The first end is answered before anything else; the signal is taken before the last look, so that none is missed.
+      bool ended = sandbox_.processes.reap(1);
+      auto seen = signals.take();
+      while ((ended || seen.child) && sandbox_.processes.reap()) co_await give_way();
+      if (ended || seen.child) rest_later();
       if (!seen.terminate) continue;
       terminating_ = true;
       if (entrypoint_ && entrypoint_->running())
@@ -207,6 +213,8 @@ void prepare_daemon() {
   prepare_daemon();
   ::umask(022);
   Result<> shed = Ok{};
+  // One session for the whole sandbox: whatever terminal the launcher had, nobody in here can reach it.
+  if (start.setup.native) ::setsid();
   // Before PR_SET_DUMPABLE: a change of identity sets it anew.
   if (start.setup.native) shed = own_files_as(start.setup.who.uid, start.setup.who.gid);
   ::prctl(PR_SET_DUMPABLE, 0, 0, 0, 0);

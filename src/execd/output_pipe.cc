@@ -42,7 +42,7 @@ std::size_t OutputPipe::read(std::span<char> into) {
     }
     if (n < 0 && errno == EINTR) continue;
     ready_ = false;
-    if (n == 0 || errno != EAGAIN) close();
+    if ((n == 0 || errno != EAGAIN) && !lingers_) close();
   }
   return got;
 }

@@ -21,9 +21,13 @@ class OutputPipe {
   bool is_open() const { return fd_ || descriptor_; }
   // Bytes read; 0 when there is nothing now, or ever (then the pipe is closed).
   std::size_t read(std::span<char> into);
+  // While it lingers a pipe that is at its end stays open, for close_at_end() when there is time.
+  void linger(bool on) { lingers_ = on; }
   std::size_t available() const;  // bytes in the pipe right now
   // Bytes, or the end, are known to be there: the next read looks without waiting to be told.
   void expect_bytes() { ready_ = true; }
+  // The last read took all there was, or all there will ever be.
+  bool emptied() const { return !is_open() || !ready_; }
   // Closes the pipe if nobody can write to it any more. What it holds is dropped.
   void close_at_end();
   // Wakes `owner`, which this pipe is a part of, when there is something; at once if there is already.
@@ -37,6 +41,7 @@ class OutputPipe {
   bool ready_ = false;
   bool watching_ = false;
   bool in_pieces_ = false;
+  bool lingers_ = false;
 };
 
 // 64 KiB that every reader shares: valid until the next co_await.

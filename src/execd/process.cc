@@ -52,10 +52,10 @@ void Process::interrupt(Clock::duration grace) {
 
 Task<bool> Process::wait_end(Clock::duration patience) {
   if (running()) {
-    Timer timer(activity_.get_executor(), patience);
-    auto place = waiting_for_end_.insert(waiting_for_end_.end(), &timer);
-    co_await timer.async_wait(nothrow);
-    waiting_for_end_.erase(place);
+    Wakeup wakeup(activity_.get_executor());
+    waiting_for_end_.push_back(&wakeup);
+    co_await wakeup.wait(patience);
+    waiting_for_end_.remove(&wakeup);
   }
   co_return !running();
 }
@@ -86,7 +86,11 @@ void Process::ended(const siginfo_t& info) {
   // The leader of an interrupted tree may have gone before those it started.
   if (interrupted_) kill_all();
   activity_.cancel();
-  for (Timer* timer : waiting_for_end_) timer->cancel();
+  while (!waiting_for_end_.empty()) {
+    Wakeup* wakeup = waiting_for_end_.front();
+    waiting_for_end_.pop_front();
+    wakeup->wake();
+  }
 }
 
 }  // namespace osb::execd

@@ -17,6 +17,7 @@
 #include "execd/output_source.h"
 #include "execd/process_tree.h"
 #include "execd/pty/device.h"
+#include "execd/wakeup.h"
 
 namespace osb::execd {
 
@@ -49,7 +50,7 @@ class Process : public OutputSource {
   void kill_all();  // the whole tree, at once; only while it runs, or its leader's number may be somebody else's
   // SIGTERM to the group now, the whole tree after `grace` or when the leader has gone.
   void interrupt(Clock::duration grace);
-  // False when it still runs after `patience`.
+  // False when it still runs after `patience`. Whoever waits goes on inside the call that reaps the process.
   Task<bool> wait_end(Clock::duration patience);
 
  private:
@@ -65,7 +66,7 @@ class Process : public OutputSource {
   std::optional<asio::posix::basic_stream_descriptor<Executor>> input_;
   // The program's side, held open while it runs: a program that closes all of its own and opens /dev/tty again is not over.
   Fd terminal_;
-  std::list<Timer*> waiting_for_end_;
+  std::list<Wakeup*> waiting_for_end_;
   std::optional<ExitStatus> end_;
   std::optional<std::uint64_t> oom_kills_before_;
   WallTime started_at_ = wall_now();

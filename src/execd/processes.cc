@@ -14,10 +14,8 @@
 namespace osb::execd {
 namespace {
 
-constexpr int kReapAtOnce = 1024;
 constexpr rlim_t kOpenFiles = 4096;
 
-// Only execd's end: a program that finds its own end non-blocking would misbehave.
 void make_non_blocking(const Fd& fd) { ::fcntl(fd.get(), F_SETFL, O_NONBLOCK); }
 
 // The line "oom_kill N" of memory.events and of memory.oom_control.
@@ -63,13 +61,19 @@ struct Processes::Pipes {
   TerminalEnds terminal;
 };
 
-Processes::Processes(Executor executor, bool native, bool keep_caps, Fd oom_counter)
+// Nothing is made ahead of time where the count of kills is shared with processes that execd does not know of, or the kernel's
+// allowance of pipes with other sandboxes.
+Processes::Processes(Executor executor, const Setup& setup, Fd oom_counter)
     : executor_(executor),
-      native_(native),
-      keep_caps_(keep_caps),
+      native_(setup.native),
+      keep_caps_(setup.keep_caps),
       oom_counter_(std::move(oom_counter)),
       null_(::open("/dev/null", O_RDWR | O_CLOEXEC)),
-      open_files_(raise_open_files()) {}
+      open_files_(raise_open_files()),
+      leads_session_(setup.native && ::getsid(0) == ::getpid()),
+      groupless_(::getgroups(0, nullptr) == 0),
+      may_prepare_(setup.native && !setup.one_user && ::getpid() == 1),
+      alone_(may_prepare_) {}
 
 std::optional<std::uint64_t> Processes::oom_kills() const {
   char text[512];
@@ -78,18 +82,39 @@ std::optional<std::uint64_t> Processes::oom_kills() const {
   return count_in({text, static_cast<std::size_t>(n)});
 }
 
-Result<> Processes::open_pipes(const StartRequest& request, Pipes& pipes) const {
+namespace {
+
+// Only execd's end is non-blocking: a program that finds its own like that would misbehave.
+Result<Pipe> make_output() {
+  TRY(Pipe pipe, sys::make_pipe());
+  make_non_blocking(pipe.read);
+  return pipe;
+}
+
+Result<Pipe> take_output(Pipe& spare) { return spare.read ? Result<Pipe>(std::move(spare)) : make_output(); }
+
+}  // namespace
+
+void Processes::prepare_next() {
+  if (!alone_ || !expects_more()) return;
+  spare_kills_ = oom_kills();
+  for (Pipe* spare : {&spare_out_, &spare_err_}) {
+    if (spare->read) continue;
+    auto made = make_output();
+    if (made) *spare = *std::move(made);
+  }
+}
+
+Result<> Processes::open_pipes(const StartRequest& request, Pipes& pipes) {
   if (request.inherit_stdio || request.input >= 0) return Ok{};
   if (request.terminal) return open_terminal_for(request, pipes);
   if (request.with_stdin) {
     TRY(pipes.in, sys::make_pipe());
     make_non_blocking(pipes.in.write);
   }
-  TRY(pipes.out, sys::make_pipe());
-  make_non_blocking(pipes.out.read);
+  TRY(pipes.out, take_output(spare_out_));
   if (request.merge_output) return Ok{};
-  TRY(pipes.err, sys::make_pipe());
-  make_non_blocking(pipes.err.read);
+  TRY(pipes.err, take_output(spare_err_));
   return Ok{};
 }
 
@@ -111,6 +136,8 @@ ChildPlan Processes::plan_for(const StartRequest& request, const Pipes& pipes) {
   plan.cwd_may_be_missing = request.cwd_may_be_missing;
   plan.tag = request.tagged ? tags_.next() : 0;
   plan.open_files = open_files_;
+  plan.keeps_session = leads_session_ && plan.tag != 0 && !request.terminal && request.input < 0;
+  plan.groupless = groupless_;
   if (request.who) plan.who = &*request.who;
   if (native_) plan.capabilities = keep_caps_ && request.who && request.who->uid == 0 ? Capabilities::root_mode : Capabilities::none;
   if (request.inherit_stdio) return plan;
@@ -134,9 +161,11 @@ Result<std::shared_ptr<Process>> Processes::start(const StartRequest& request) {
   Pipes pipes;
   CHECK_OK(open_pipes(request, pipes));
   ChildPlan plan = plan_for(request, pipes);
-  auto kills_before = oom_kills();
+  auto kills_before = spare_kills_ ? std::exchange(spare_kills_, std::nullopt) : oom_kills();
   auto started_nanos = boot_now_nanos();
   ChildStart child = start_child(plan);
+  alone_ = false;
+  ++started_;
   if (child.pid < 0) return describe_failure(child, request);
   auto process = std::make_shared<Process>(executor_, *this, TreeRoot{child.pid, plan.tag}, started_nanos);
   process->oom_kills_before_ = kills_before;
@@ -149,10 +178,14 @@ Result<std::shared_ptr<Process>> Processes::start(const StartRequest& request) {
   return process;
 }
 
-bool Processes::reap() {
-  for (int i = 0; i < kReapAtOnce; ++i) {
+bool Processes::reap(int most) {
+  for (int i = 0; i < most; ++i) {
     siginfo_t info{};
-    if (::waitid(P_ALL, 0, &info, WEXITED | WNOHANG) != 0 || info.si_pid == 0) return false;
+    bool nobody = ::waitid(P_ALL, 0, &info, WEXITED | WNOHANG) != 0 && errno == ECHILD;
+    if (info.si_pid == 0) {
+      alone_ = may_prepare_ && nobody;
+      return false;
+    }
     auto found = running_.find(info.si_pid);
     if (found == running_.end()) continue;  // an orphan, or a child that never became a program
     auto process = std::move(found->second);

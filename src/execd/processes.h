@@ -18,6 +18,7 @@
 #include "execd/process.h"
 #include "execd/process_tree.h"
 #include "execd/pty/device.h"
+#include "execd/setup.h"
 
 namespace osb::execd {
 
@@ -41,20 +42,24 @@ struct StartRequest {
 class Processes {
  public:
   // `oom_counter`: a kernel file with a line "oom_kill N", or nothing.
-  Processes(Executor executor, bool native, bool keep_caps, Fd oom_counter);
+  Processes(Executor executor, const Setup& setup, Fd oom_counter);
 
   // The program runs when this returns. Errors: field "cwd" or "uid" = the caller's mistake; field "program" = it
   // cannot be executed (not_found, permission_denied); Errc::exhausted = no process to be had.
   Result<std::shared_ptr<Process>> start(const StartRequest& request);
-  // Removes what has ended; true when there may be more (the caller lets others run first).
-  bool reap();
+  // Removes what has ended, so many at most; true when there may be more (the caller lets others run first).
+  bool reap(int most = 1024);
   std::size_t running() const { return running_.size(); }
   std::optional<std::uint64_t> oom_kills() const;
+  // Makes what the next program needs while nobody waits for it: at the start, and when an answer is out. Most sandboxes run one
+  // program and end; nothing is made for a second before there has been one.
+  void prepare_next();
+  bool expects_more() const { return may_prepare_ && started_ != 1; }
   std::uint64_t new_tag() { return tags_.next(); }
 
  private:
   struct Pipes;
-  Result<> open_pipes(const StartRequest& request, Pipes& pipes) const;
+  Result<> open_pipes(const StartRequest& request, Pipes& pipes);
   Result<> open_terminal_for(const StartRequest& request, Pipes& pipes) const;
   ChildPlan plan_for(const StartRequest& request, const Pipes& pipes);
 
@@ -65,6 +70,14 @@ class Processes {
   Fd null_;
   std::optional<rlimit> open_files_;  // of programs, when execd has raised its own
   Tags tags_;
+  bool leads_session_;  // the sandbox's own: programs need only a group of their own
+  bool groupless_;      // execd has no supplementary groups that a program would have to lose
+  bool may_prepare_;    // see prepare_next()
+  bool alone_;          // no other process is in this sandbox
+  unsigned started_ = 0;
+  Pipe spare_out_;
+  Pipe spare_err_;
+  std::optional<std::uint64_t> spare_kills_;  // as long as nobody is there who could be killed
   std::unordered_map<pid_t, std::shared_ptr<Process>> running_;
 };
 

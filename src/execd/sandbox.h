@@ -21,7 +21,7 @@ struct Sandbox {
   Sandbox(Executor io_executor, Setup set_up, Fd oom_counter)
       : executor(io_executor),
         setup(std::move(set_up)),
-        processes(io_executor, setup.native, setup.keep_caps, std::move(oom_counter)),
+        processes(io_executor, setup, std::move(oom_counter)),
         runs(io_executor, output_budget),
         commands(output_budget),
         tasks(io_executor),

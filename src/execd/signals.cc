@@ -7,14 +7,16 @@
 
 namespace osb::execd {
 
-// Programs inherit what is ignored; only SIGPIPE is, and each program gets it back.
+// SIGPIPE is blocked, not ignored: programs inherit what is ignored, and what is blocked they get back with the rest.
 void reset_dispositions() {
   struct sigaction standard{};
   standard.sa_handler = SIG_DFL;
   for (int signal = 1; signal < 32; ++signal)
     if (signal != SIGKILL && signal != SIGSTOP) ::sigaction(signal, &standard, nullptr);
-  standard.sa_handler = SIG_IGN;
-  ::sigaction(SIGPIPE, &standard, nullptr);
+  sigset_t set;
+  ::sigemptyset(&set);
+  ::sigaddset(&set, SIGPIPE);
+  ::sigprocmask(SIG_BLOCK, &set, nullptr);
 }
 
 Result<Signals> Signals::make(Executor executor, bool with_termination) {
@@ -25,26 +27,25 @@ Result<Signals> Signals::make(Executor executor, bool with_termination) {
     ::sigaddset(&set, SIGTERM);
     ::sigaddset(&set, SIGINT);
   }
-  if (::sigprocmask(SIG_SETMASK, &set, nullptr) != 0) return Error::from_errno("block signals", errno);
   int fd = ::signalfd(-1, &set, SFD_NONBLOCK | SFD_CLOEXEC);
+  ::sigaddset(&set, SIGPIPE);
+  if (::sigprocmask(SIG_SETMASK, &set, nullptr) != 0) return Error::from_errno("block signals", errno);
   if (fd < 0) return Error::from_errno("signalfd", errno);
   return Signals(executor, fd);
 }
 
-Task<Signals::Seen> Signals::wait() {
+Task<void> Signals::ready() { co_await descriptor_.async_wait(asio::posix::descriptor_base::wait_read, nothrow); }
+
+Signals::Seen Signals::take() {
   Seen seen;
-  while (!seen.child && !seen.terminate) {
-    auto [ec] = co_await descriptor_.async_wait(asio::posix::descriptor_base::wait_read, nothrow);
-    if (ec) co_return seen;
-    signalfd_siginfo infos[16];
-    auto n = ::read(descriptor_.native_handle(), infos, sizeof infos);
-    for (ssize_t i = 0; i < n / static_cast<ssize_t>(sizeof infos[0]); ++i) {
-      bool child = infos[i].ssi_signo == SIGCHLD;
-      seen.child = seen.child || child;
-      seen.terminate = seen.terminate || !child;
-    }
+  signalfd_siginfo infos[16];
+  auto n = ::read(descriptor_.native_handle(), infos, sizeof infos);
+  for (ssize_t i = 0; i < n / static_cast<ssize_t>(sizeof infos[0]); ++i) {
+    bool child = infos[i].ssi_signo == SIGCHLD;
+    seen.child = seen.child || child;
+    seen.terminate = seen.terminate || !child;
   }
-  co_return seen;
+  return seen;
 }
 
 }  // namespace osb::execd

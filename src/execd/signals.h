@@ -7,7 +7,7 @@
 
 namespace osb::execd {
 
-// Gives every signal its standard meaning, except SIGPIPE, which is ignored. Handed on by a division.
+// Gives every signal its standard meaning and blocks SIGPIPE. Handed on by a division.
 void reset_dispositions();
 
 class Signals {
@@ -20,7 +20,9 @@ class Signals {
   // Blocks what it watches.
   // `with_termination` only where somebody outside may end execd politely.
   static Result<Signals> make(Executor executor, bool with_termination);
-  Task<Seen> wait();
+  // Returns when there is something to take(). Where nobody may end execd from outside that is an end of a child.
+  Task<void> ready();
+  Seen take();
 
  private:
   Signals(Executor executor, int fd) : descriptor_(executor, fd) {}

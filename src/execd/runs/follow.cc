@@ -55,13 +55,13 @@ http::Headers event_stream_headers() {
   return headers;
 }
 
-Task<bool> follow(std::shared_ptr<Run> run, http::Responder& responder, std::uint64_t since) {
+Task<bool> follow(std::shared_ptr<Run> run, http::Responder& responder, std::uint64_t since, bool just_begun) {
   Reader reader(run, since);
   EventWriter writer(responder);
   std::string batch;
   auto next_ping = Clock::time_point::max();  // whoever begins a run has its first event out in a moment
   if (since > 0) next_ping = Clock::now() + kPingEvery;
-  bool first = since == 0 && !run->ended();
+  bool first = just_begun || (since == 0 && !run->ended());
   for (;;) {
     co_await reader.news(next_ping);
     if (reader.take(batch) && first) {

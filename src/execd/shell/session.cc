@@ -109,7 +109,8 @@ Task<void> Session::perform(std::shared_ptr<Session> self, std::shared_ptr<Shell
     co_await self->hand_over(run);
     co_await run->wait_end(kShortRun);
   }
-  co_await runs::relay_output(*run, record, batch, run->asked().raw);
+  runs::Relay relay(*run, record, run->asked().raw);
+  co_await relay.to_the_end(batch);
   if (failed(*run->end()))
     events::append_error(batch, record.next_seq(), *run->end(), run->elapsed_millis());
   else
