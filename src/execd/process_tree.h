@@ -15,7 +15,7 @@
 namespace osb::execd {
 
 struct TreeRoot {
-  pid_t leader = 0;  // its own session and process group
+  pid_t leader = 0;  // of its own process group, and of a session where it has one
   std::uint64_t tag = 0;
 };
 

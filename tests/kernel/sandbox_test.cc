@@ -289,6 +289,22 @@ TEST_F(Sandbox, ExecdStartsPayloadsWithThreeDescriptors) {
   EXPECT_THAT(launcher_.run(id, "cat /proc/1/environ; ls /proc/1/fd"), HasSubstr("No such file"));  // execd is invisible
 }
 
+TEST_F(Sandbox, ItsProgramsHaveTheirOwnGroupsInOneSessionThatHasNoTerminal) {
+  auto id = make();
+  const std::string show =
+      "read -r pid name state parent group session tty rest < /proc/self/stat; echo own $((group == pid)) $session $tty";
+  for (int i = 0; i < 3; ++i) EXPECT_THAT(launcher_.run(id, show), HasSubstr("own 1 1 0"));
+  EXPECT_THAT(launcher_.run(id, "echo key > /dev/tty"), HasSubstr("No such device or address"));
+}
+
+TEST_F(Sandbox, AKillOfOnesOwnIsNoShortageOfMemoryAfterSomebodyElsesWas) {
+  auto id = make([](auto& request) { request.limits.memory_bytes = 64ull << 20; });
+  EXPECT_THAT(launcher_.run(id, "echo first"), HasSubstr("first"));
+  EXPECT_THAT(launcher_.run(id, "(tail /dev/zero); echo left $?"), HasSubstr("left 137"));
+  EXPECT_THAT(launcher_.run(id, "kill -9 $$"), HasSubstr("\"cause\":\"signalled\""));
+  EXPECT_THAT(launcher_.run(id, "exec tail /dev/zero"), HasSubstr("\"cause\":\"out_of_memory\""));
+}
+
 TEST_F(Sandbox, ALauncherThatWasKilledIsReplacedAndTheSandboxLives) {
   auto id = make();
   launcher_.kill_launcher();
