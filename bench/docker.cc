@@ -140,6 +140,7 @@ void Docker::add_rows(Rows& rows) {
               {"Docker API: create+start+wait+rm, hardened", [this] { return run_by_api(); }}};
   for (auto& [name, once] : list) {
     Row& row = rows.add(kGroup, name, std::move(once), 10);
+    row.leaves_network = true;
     row.unusable = why_not_;
   }
 }

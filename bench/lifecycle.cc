@@ -83,6 +83,7 @@ void Lifecycle::add_rested() {
 void Lifecycle::add_rest(const std::string& label, const std::string& door, Server server) {
   Client* client = clients_.emplace_back(std::make_unique<Client>(std::move(server))).get();
   Row& whole = context_.rows.ours(kGroup, label + ": create+exec+delete, " + door);
+  whole.leaves_network = label == "fully cold";
   std::array<Row*, 4> parts{};
   const char* names[] = {"create", "endpoint lookup (not in the sum)", "exec", "delete"};
   for (std::size_t index = 0; index < parts.size(); ++index)
@@ -108,6 +109,7 @@ void Lifecycle::add_command_line() {
   Row& alone = context_.rows.ours(
       kGroup, "opensandbox run, with a daemon of its own",
       [=] { return time_hello({"env", "-u", "OPENSANDBOX_HOST", program, "run", "--", "/bin/busybox", "echo", "hello"}); }, 5);
+  alone.leaves_network = true;
   if (fs::exists("/run/opensandbox/default/api.sock")) alone.unusable = "a daemon of the default instance runs here and would be used";
 }
 

@@ -40,6 +40,7 @@ void Peers::add_rows() {
     return time_hello(
         {"bwrap", "--unshare-all", "--ro-bind", "/", "/", "--dev", "/dev", "--proc", "/proc", "/bin/busybox", "echo", "hello"});
   });
+  bwrap.leaves_network = true;
   if (!on_path("bwrap")) bwrap.unusable = "not installed";
   add_oci("crun", {}, 2);
   add_oci("runc", {}, 2);
@@ -50,6 +51,7 @@ void Peers::add_rows() {
 
 void Peers::add_oci(const std::string& runtime, const Words& options, int every) {
   Row& row = context_.rows.add(kGroup, runtime + " run", nullptr, every);
+  row.leaves_network = true;
   if (!on_path(runtime)) return void(row.unusable = "not installed");
   fs::path bundle = context_.work / runtime;
   try {

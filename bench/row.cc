@@ -63,14 +63,21 @@ void run_rounds(Rows& rows, const RoundSettings& settings) {
   }
   for (auto& row : rows.all()) row.samples.clear();
   auto start = Clock::now();
-  bool unsettled = false;
-  for (int round = 0; round < settings.rounds && seconds_since(start) < settings.seconds; ++round)
-    for (auto& row : rows.all()) {
-      if (round % row.every != 0 || !takes_part(row)) continue;
-      if (unsettled) pause_ms(settings.settle_ms);
-      for (int turn = 0; turn < (row.every == 1 ? settings.burst : 1) && takes_part(row); ++turn) sample(row, settings.pause_ms);
-      unsettled = row.group == "lifecycle" || row.group == "peers";
-    }
+  double unsettled = 0;
+  auto take_turn = [&](Row& row) {
+    pause_ms(unsettled);
+    for (int turn = 0; turn < (row.every == 1 ? settings.burst : 1) && takes_part(row); ++turn) sample(row, settings.pause_ms);
+    bool made_some = row.group == "lifecycle" || row.group == "peers";
+    unsettled = row.leaves_network ? settings.network_settle_ms : made_some ? settings.settle_ms : 0;
+  };
+  for (int round = 0; round < settings.rounds && seconds_since(start) < settings.seconds; ++round) {
+    std::vector<Row*> order;
+    for (auto& row : rows.all())
+      if (round % row.every == 0 && takes_part(row)) order.push_back(&row);
+    if (round % 2 == 1) std::ranges::reverse(order);
+    for (auto* row : order)
+      if (takes_part(*row)) take_turn(*row);
+  }
 }
 
 }  // namespace bench

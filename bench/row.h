@@ -17,6 +17,7 @@ struct Row {
   std::function<double()> once{};  // microseconds; empty: filled by another row or by a measurement
   int every = 1;                   // sampled in every n-th round
   bool is_ours = false;
+  bool leaves_network = false;  // a network namespace, which a kernel worker takes apart afterwards
   std::string unit = "ms";
   std::vector<double> samples{};                        // microseconds
   std::optional<double> value{};                        // of a row that is one number, in `unit`
@@ -51,8 +52,10 @@ struct RoundSettings {
   int burst = 3;          // samples in a row of a row that takes part in every round: the first finds cold caches, the others do not
   double pause_ms = 3;    // before every sample: requests in production are not back to back
   double settle_ms = 10;  // and before a turn that follows one that made sandboxes: what those leave to do is not this row's
+  double network_settle_ms = 60;
 };
-// First a few samples of each row that do not count (it works, its files are in memory), then rounds.
+// First a few samples of each row that do not count (it works, its files are in memory), then rounds, every other one in the opposite
+// order: what a row leaves in the caches is not always the same row's luck.
 void run_rounds(Rows& rows, const RoundSettings& settings);
 
 }  // namespace bench
