@@ -3,6 +3,7 @@ import http.client
 import os
 import shutil
 import signal
+import threading
 import time
 
 import harness
@@ -191,6 +192,44 @@ def test_a_launcher_whose_run_directory_was_removed_makes_way_for_the_next():
         box = create_when_possible(daemon)
         assert daemon.output(box, "echo alive") == "alive"
         harness.wait_until(lambda: daemon.get(lost)["status"]["state"] == "Failed", 20, "what nobody can reach any more has ended")
+        daemon.delete_all()
+        daemon.kill_serve(signal.SIGTERM)
+        harness.wait_until(lambda: daemon.launcher() is None, 15, "the launcher ends too")
+        oracle.assert_nothing_of(daemon, blocks)
+
+
+def test_a_launcher_killed_under_load_costs_clients_at_most_a_moment():
+    """Whoever asks meanwhile waits for the next one; what was lost is asked for again. Nothing is left that nobody knows."""
+    with harness.Daemon("blows") as daemon:
+        blocks = oracle.range_blocks(daemon.instance)
+        body = {"image": {"uri": "host"}, "timeout": 600, "resourceLimits": {"memory": "128Mi"}, "entrypoint": ["sleep", "infinity"]}
+        done, wrong, lives = threading.Event(), [], []
+
+        def judged(answer, good):
+            if answer.status != good and not (answer.status == 503 and answer.headers["Retry-After"]):
+                wrong.append((answer.status, answer.body[:300]))
+            return answer.status == good
+
+        def client():
+            while not done.is_set():
+                answer = daemon.request("POST", "/v1/sandboxes", body)
+                if judged(answer, 202) and judged(daemon.request("DELETE", f"/v1/sandboxes/{answer.json()['id']}"), 204):
+                    lives.append(1)
+
+        clients = [threading.Thread(target=client) for _ in range(4)]
+        for thread in clients:
+            thread.start()
+        try:
+            for _ in range(4):
+                begun = len(lives)
+                harness.wait_until(lambda: len(lives) > begun + 8, 20, lambda: f"lives go on\n{wrong}\n{daemon.tail()}")
+                if launcher := daemon.launcher():
+                    os.kill(launcher, signal.SIGKILL)
+        finally:
+            done.set()
+            for thread in clients:
+                thread.join()
+        assert not wrong
         daemon.delete_all()
         daemon.kill_serve(signal.SIGTERM)
         harness.wait_until(lambda: daemon.launcher() is None, 15, "the launcher ends too")

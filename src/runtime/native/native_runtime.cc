@@ -23,6 +23,9 @@ constexpr auto kCreateDeadline = 60s;
 constexpr auto kCommandDeadline = 15s;
 constexpr auto kDialDeadline = 5s;
 constexpr auto kStartDeadline = 30s;
+constexpr auto kClearDeadline = 5s;
+constexpr auto kClearPause = 2ms;
+constexpr int kMostCreates = 3;  // of one sandbox whose launchers die
 constexpr std::chrono::milliseconds kFirstPause = 100ms;
 constexpr std::chrono::milliseconds kLongestPause = 10s;
 
@@ -168,6 +171,12 @@ Task<Result<>> NativeRuntime::make(SandboxId id, wire::CreateRequest request, Fd
   live_.insert(id.text());
   making_.insert(id.text());
   auto answer = co_await launcher_.ask(bytes_of(request, size), setup.get(), kCreateDeadline);
+  // Staged volumes are lost as well, so that a create with some is not asked for again.
+  for (int again = 0; again < kMostCreates && !answer && answer.error().kind() == Errc::unavailable && request.volume_count == 0; ++again) {
+    bool cleared = co_await clear_for_another(id);
+    if (!cleared || ::lseek(setup.get(), 0, SEEK_SET) != 0) break;
+    answer = co_await launcher_.ask(bytes_of(request, size), setup.get(), kCreateDeadline);
+  }
   making_.erase(id.text());
   if (!answer) {
     live_.erase(id.text());
@@ -178,6 +187,17 @@ Task<Result<>> NativeRuntime::make(SandboxId id, wire::CreateRequest request, Fd
   auto made = created(*answer);
   if (!made) live_.erase(id.text());
   co_return made;
+}
+
+// A create that was lost with its launcher may have been finished without it and adopted by the next one, but nobody knows how far it
+// came. It is ended; when nothing is left of it the next one is asked as if it were the first.
+Task<bool> NativeRuntime::clear_for_another(SandboxId id) {
+  adopted_unasked_.insert(id.text());  // before the question: its end may be told together with the answer
+  auto ended = co_await destroy_within(id, kClearDeadline);
+  auto give_up = std::chrono::steady_clock::now() + kClearDeadline;
+  while (ended && adopted_unasked_.contains(id.text()) && std::chrono::steady_clock::now() < give_up) co_await sleep_for(kClearPause);
+  bool told = adopted_unasked_.erase(id.text()) == 0;
+  co_return ended ? told : ended.error().kind() == Errc::not_found;
 }
 
 // A claim that fails is the end of the spare. One that the launcher refuses it takes apart itself.
@@ -251,9 +271,11 @@ Task<Result<>> NativeRuntime::command(wire::Op op, SandboxId id, const char* ver
   co_return Error::from_errno(verb, reply.sys, kind);
 }
 
+Task<Result<>> NativeRuntime::destroy(SandboxId id) { return destroy_within(std::move(id), kCommandDeadline); }
+
 // An answer that was lost with its launcher is asked for again: the next one knows what lives.
-Task<Result<>> NativeRuntime::destroy(SandboxId id) {
-  auto give_up = std::chrono::steady_clock::now() + kCommandDeadline;
+Task<Result<>> NativeRuntime::destroy_within(SandboxId id, std::chrono::steady_clock::duration limit) {
+  auto give_up = std::chrono::steady_clock::now() + limit;
   for (;;) {
     auto gone = co_await command(wire::Op::destroy, id, "destroy sandbox");
     bool lost = !gone && gone.error().kind() == Errc::unavailable;
@@ -346,7 +368,7 @@ Task<Result<std::unique_ptr<http::ClientConnection>>> NativeRuntime::dial(Sandbo
 
 void NativeRuntime::on_exited(const wire::ExitedEvent& event) {
   auto id = id_of(event.id);
-  if (!id) return;
+  if (!id || adopted_unasked_.erase(id->text()) > 0) return;
   live_.erase(id->text());
   if (ended_) ended_({*id, cause_of(event.cause), event.status, event.cpu_nanos, event.memory_peak_bytes});
 }

@@ -48,6 +48,8 @@ class NativeRuntime final : public Runtime {
 
  private:
   Task<Result<>> make(SandboxId id, wire::CreateRequest request, Fd setup);
+  Task<Result<>> destroy_within(SandboxId id, std::chrono::steady_clock::duration limit);
+  Task<bool> clear_for_another(SandboxId id);
   Task<Result<LaunchAnswer>> ask_about(wire::Op op, SandboxId id);
   Task<Result<std::uint8_t>> hand_over_volumes(SandboxId id);
   Task<Result<>> command(wire::Op op, SandboxId id, const char* verb);
@@ -63,6 +65,7 @@ class NativeRuntime final : public Runtime {
   std::map<std::string, std::vector<VolumeMount>> staged_;  // until their create
   std::set<std::string, std::less<>> live_;                 // being made, or made and not ended
   std::set<std::string, std::less<>> making_;               // of those: not answered yet; a lost launcher answers for the others
+  std::set<std::string, std::less<>> adopted_unasked_;      // of those: what came of an earlier try, whose end is nobody's news
   TaskGroup endings_;                                       // of what nobody waits for
 };
 

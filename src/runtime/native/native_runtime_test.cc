@@ -101,6 +101,12 @@ class LauncherDouble {
     answer(question, reply, sizeof reply - (wire::ListReply::kPage - reply.count) * sizeof(wire::ListEntry));
   }
 
+  void tell_end(const SandboxId& id) {
+    wire::ExitedEvent event;
+    id.text().copy(event.id.text, sizeof event.id.text);
+    sys::send_with_descriptor(client_.get(), &event, sizeof event, -1);
+  }
+
   std::deque<Question> asked;
 
  private:
@@ -304,17 +310,40 @@ TEST_F(BeforeALauncher, ADeleteWhoseAnswerWasLostIsAskedOfTheNextOne) {
   EXPECT_TRUE(**gone);
 }
 
-TEST_F(BeforeALauncher, ACreateWhoseAnswerWasLostFailsAtOnceAndIsEndedByTheNextOne) {
+TEST_F(BeforeALauncher, ACreateThatWasLostWithItIsAskedOfTheNextOneIfNothingCameOfIt) {
   auto id = SandboxId::random();
   auto create = begin(runtime_->create(id, host(), 0));
   next(wire::Op::create);
   launcher_->die();
-  pump([&] { return create->has_value(); });
-  EXPECT_EQ((**create).error().kind(), Errc::unavailable);
+  step();
   launcher_->come();
-  auto destroy = next(wire::Op::destroy);
-  EXPECT_EQ(destroy.id(), id.text());
-  launcher_->answer_status(destroy, ENOENT);
+  auto left = next(wire::Op::destroy);
+  EXPECT_EQ(left.id(), id.text());
+  EXPECT_EQ(launcher_->find(wire::Op::create), nullptr) << "not before it is known that nothing lives";
+  launcher_->answer_status(left, ENOENT);
+  answer_create(next(wire::Op::create));
+  pump([&] { return create->has_value(); });
+  EXPECT_TRUE(**create);
+  EXPECT_TRUE(ended_.empty());
+}
+
+TEST_F(BeforeALauncher, ACreateThatTheNextOneHasAdoptedIsEndedAndAskedAgain) {
+  auto id = SandboxId::random();
+  auto create = begin(runtime_->create(id, host(), 0));
+  next(wire::Op::create);
+  launcher_->die();
+  step();
+  launcher_->come();
+  launcher_->answer_status(next(wire::Op::destroy), 0);
+  for (int i = 0; i < 20; ++i) step();
+  EXPECT_EQ(launcher_->find(wire::Op::create), nullptr) << "not before it has ended";
+  launcher_->tell_end(id);
+  answer_create(next(wire::Op::create));
+  pump([&] { return create->has_value(); });
+  EXPECT_TRUE(**create);
+  EXPECT_TRUE(ended_.empty()) << "of the one that was asked for nothing has ended";
+  launcher_->tell_end(id);
+  pump([&] { return !ended_.empty(); });
 }
 
 // More questions than the socket holds wait; none is refused.
