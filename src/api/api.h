@@ -20,7 +20,10 @@ class Api {
 
   http::Handler handler(Door door);
   void set_keys(Keys keys) { keys_ = std::move(keys); }
-  void set_defaults(CreateDefaults defaults) { context_.options.defaults = std::move(defaults); }
+  void set_defaults(CreateDefaults defaults) {
+    context_.options.defaults = std::move(defaults);
+    context_.creates.clear();
+  }
   void set_pull_for_all(bool all) { context_.options.pull_for_all = all; }
   void set_max_requests_per_key(std::size_t most) { requests_.set_most(most); }
   void set_daemon_hooks(DaemonHooks hooks) { context_.daemon = std::move(hooks); }

@@ -6,6 +6,7 @@
 #include <string>
 #include <string_view>
 
+#include "api/create_memo.h"
 #include "async/task.h"
 #include "base/result.h"
 #include "http/http.h"
@@ -43,6 +44,7 @@ struct Context {
   image::Store& images;
   Options options;
   DaemonHooks daemon = {};
+  CreateMemo creates = {};
   asio::thread_pool workers{1};  // for work that would block the loop: image imports
 };
 

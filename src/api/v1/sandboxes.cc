@@ -31,13 +31,20 @@ Result<std::optional<lifecycle::CreateOnce>> idempotency_of(const Call& call) {
       .at("Idempotency-Key");
 }
 
-}  // namespace
-
-Reply create_sandbox(Context& context, Call call) {
+Result<SandboxSpec> read_create(Context& context, const Call& call) {
+  if (const auto* known = context.creates.find(call.body)) return *known;
   FindPool find_pool;
   if (context.lifecycle.pools().check_supported())
     find_pool = [&](const std::string& name) { return context.lifecycle.pools().spec_of(name, call.caller); };
-  CO_TRY(auto spec, parse_create(call.body, context.options.defaults, find_pool));
+  TRY(auto spec, parse_create(call.body, context.options.defaults, find_pool));
+  context.creates.keep(call.body, spec);
+  return spec;
+}
+
+}  // namespace
+
+Reply create_sandbox(Context& context, Call call) {
+  CO_TRY(auto spec, read_create(context, call));
   CO_TRY(auto once, idempotency_of(call));
   if (context.proxy.gate().judges(spec)) {
     proxy::Asking asking;

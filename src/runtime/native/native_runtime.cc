@@ -1,5 +1,6 @@
 #include "runtime/native/native_runtime.h"
 
+#include <fcntl.h>
 #include <sys/mman.h>
 #include <unistd.h>
 
