@@ -155,6 +155,7 @@ Task<void> start_command(Sandbox& sandbox, RunRequest asked, runs::Key key, http
   if (sandbox.processes.running() >= Commands::kMaxRunning)
     co_return co_await reply_error(responder, 429, "RUNTIME_ERROR", "256 commands are running; wait for one to end or interrupt it");
   start->merge_output = background;
+  start->answer_first = !background;
   auto process = sandbox.processes.start(*start);
   if (!process && callers_mistake(process.error())) co_return co_await reply_bad_request(responder, std::move(process).error());
   auto run = sandbox.runs.add(std::move(key));

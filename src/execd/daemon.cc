@@ -145,7 +145,7 @@ class Daemon {
     for (;;) {
       co_await signals.ready();
       // The first end is answered before anything else; the signal is taken before the last look, so that none is missed.
-      bool ended = sandbox_.processes.reap(1);
+      bool ended = sandbox_.processes.hear_first();
       auto seen = signals.take();
       while ((ended || seen.child) && sandbox_.processes.reap()) co_await give_way();
       if (ended || seen.child) rest_later();

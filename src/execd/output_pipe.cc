@@ -9,15 +9,17 @@
 
 namespace osb::execd {
 
-void OutputPipe::open(Fd read_end, bool in_pieces) {
+void OutputPipe::open(Pipe pipe, bool in_pieces) {
   in_pieces_ = in_pieces;
-  fd_ = std::move(read_end);
+  write_end_ = std::move(pipe.write);
+  fd_ = std::move(pipe.read);
 }
 
 int OutputPipe::handle() const { return descriptor_ ? const_cast<OutputPipe*>(this)->descriptor_->native_handle() : fd_.get(); }
 
 void OutputPipe::watch(Executor executor, std::shared_ptr<OutputSource> owner) {
   if (!is_open() || ready_ || watching_) return;
+  write_end_.reset();
   if (!descriptor_) descriptor_.emplace(executor, fd_.release());
   watching_ = true;
   // The pipe lives in its owner, so `this` is there as long as the handler is.
@@ -54,11 +56,13 @@ std::size_t OutputPipe::available() const {
 }
 
 void OutputPipe::close_at_end() {
+  write_end_.reset();
   char rest[4096];
   if (is_open() && ::read(handle(), rest, sizeof rest) == 0) close();
 }
 
 void OutputPipe::close() {
+  write_end_.reset();
   descriptor_.reset();
   fd_.reset();
 }

@@ -16,8 +16,9 @@ class OutputSource;
 // read once, at its end, and has woken nobody with its words.
 class OutputPipe {
  public:
-  // `read_end` is non-blocking. `in_pieces`: a short read does not mean that there is no more (a terminal gives 4 KiB at a time).
-  void open(Fd read_end, bool in_pieces = false);
+  // `pipe.read` is non-blocking. `pipe.write`, if it is still there, is closed before anybody waits for the end of the pipe.
+  // `in_pieces`: a short read does not mean that there is no more (a terminal gives 4 KiB at a time).
+  void open(Pipe pipe, bool in_pieces = false);
   bool is_open() const { return fd_ || descriptor_; }
   // Bytes read; 0 when there is nothing now, or ever (then the pipe is closed).
   std::size_t read(std::span<char> into);
@@ -36,6 +37,7 @@ class OutputPipe {
   int handle() const;  // for ioctl(2); -1 when closed
 
  private:
+  Fd write_end_;
   Fd fd_;                                                                     // until the first watch
   std::optional<asio::posix::basic_stream_descriptor<Executor>> descriptor_;  // from then on
   bool ready_ = false;

@@ -14,6 +14,7 @@
 namespace osb::execd {
 namespace {
 
+constexpr int kReapAtOnce = 1024;
 constexpr rlim_t kOpenFiles = 4096;
 
 void make_non_blocking(const Fd& fd) { ::fcntl(fd.get(), F_SETFL, O_NONBLOCK); }
@@ -97,6 +98,7 @@ Result<Pipe> take_output(Pipe& spare) { return spare.read ? Result<Pipe>(std::mo
 
 void Processes::prepare_next() {
   if (!alone_ || !expects_more()) return;
+  [[maybe_unused]] auto first_look = boot_now_nanos();  // maps the pages of the clocks
   spare_kills_ = oom_kills();
   for (Pipe* spare : {&spare_out_, &spare_err_}) {
     if (spare->read) continue;
@@ -170,27 +172,42 @@ Result<std::shared_ptr<Process>> Processes::start(const StartRequest& request) {
   auto process = std::make_shared<Process>(executor_, *this, TreeRoot{child.pid, plan.tag}, started_nanos);
   process->oom_kills_before_ = kills_before;
   running_.emplace(child.pid, process);
-  if (pipes.out.read) process->out_.open(std::move(pipes.out.read), request.terminal.has_value());
-  if (pipes.err.read) process->err_.open(std::move(pipes.err.read));
+  if (!request.answer_first) {
+    pipes.out.write.reset();
+    pipes.err.write.reset();
+  }
+  if (pipes.out.read) process->out_.open(std::move(pipes.out), request.terminal.has_value());
+  if (pipes.err.read) process->err_.open(std::move(pipes.err));
   if (pipes.in.write) process->input_.emplace(executor_, pipes.in.write.release());
   process->terminal_ = std::move(pipes.terminal.slave);
   if (request.timeout) process->limit(*request.timeout);
   return process;
 }
 
-bool Processes::reap(int most) {
-  for (int i = 0; i < most; ++i) {
+void Processes::hear_of(const siginfo_t& info) {
+  auto found = running_.find(info.si_pid);
+  if (found == running_.end()) return;  // heard of already, an orphan, or a child that never became a program
+  auto process = std::move(found->second);
+  running_.erase(found);
+  process->ended(info);
+}
+
+bool Processes::hear_first() {
+  siginfo_t info{};
+  if (::waitid(P_ALL, 0, &info, WEXITED | WNOHANG | WNOWAIT) != 0 || info.si_pid == 0) return false;
+  hear_of(info);
+  return true;
+}
+
+bool Processes::reap() {
+  for (int i = 0; i < kReapAtOnce; ++i) {
     siginfo_t info{};
     bool nobody = ::waitid(P_ALL, 0, &info, WEXITED | WNOHANG) != 0 && errno == ECHILD;
     if (info.si_pid == 0) {
       alone_ = may_prepare_ && nobody;
       return false;
     }
-    auto found = running_.find(info.si_pid);
-    if (found == running_.end()) continue;  // an orphan, or a child that never became a program
-    auto process = std::move(found->second);
-    running_.erase(found);
-    process->ended(info);
+    hear_of(info);
   }
   return true;
 }

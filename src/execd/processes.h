@@ -33,6 +33,7 @@ struct StartRequest {
   bool with_stdin = false;
   int input = -1;                      // becomes stdin, and the outputs go nowhere: a shell that is told where to write
   bool merge_output = false;           // stderr into the same pipe as stdout
+  bool answer_first = false;           // the program's ends of the pipes are closed when somebody waits for output, not at once
   bool inherit_stdio = false;          // execd's own descriptors instead of pipes
   std::optional<WindowSize> terminal;  // one terminal instead of pipes: input(), out() and resize() are its
   bool tagged = true;                  // false: it tags what it starts itself, see new_tag()
@@ -47,8 +48,10 @@ class Processes {
   // The program runs when this returns. Errors: field "cwd" or "uid" = the caller's mistake; field "program" = it
   // cannot be executed (not_found, permission_denied); Errc::exhausted = no process to be had.
   Result<std::shared_ptr<Process>> start(const StartRequest& request);
-  // Removes what has ended, so many at most; true when there may be more (the caller lets others run first).
-  bool reap(int most = 1024);
+  // Hears of one end, if there is one, and leaves the removal, which takes the kernel longer, to reap().
+  bool hear_first();
+  // Removes what has ended; true when there may be more (the caller lets others run first).
+  bool reap();
   std::size_t running() const { return running_.size(); }
   std::optional<std::uint64_t> oom_kills() const;
   // Makes what the next program needs while nobody waits for it: at the start, and when an answer is out. Most sandboxes run one
@@ -59,6 +62,7 @@ class Processes {
 
  private:
   struct Pipes;
+  void hear_of(const siginfo_t& info);
   Result<> open_pipes(const StartRequest& request, Pipes& pipes);
   Result<> open_terminal_for(const StartRequest& request, Pipes& pipes) const;
   ChildPlan plan_for(const StartRequest& request, const Pipes& pipes);

@@ -19,8 +19,8 @@ std::int64_t ShellRun::elapsed_millis() const { return begun_ ? (ended_nanos_ - 
 Result<> ShellRun::begin(const Identity* owner) {
   TRY(Fifo out, Fifo::make(owner));
   TRY(Fifo err, Fifo::make(owner));
-  out_.open(out.take_read_end());
-  err_.open(err.take_read_end());
+  out_.open({.read = out.take_read_end(), .write = {}});
+  err_.open({.read = err.take_read_end(), .write = {}});
   out_fifo_ = std::move(out);
   err_fifo_ = std::move(err);
   begun_ = true;
