@@ -119,6 +119,11 @@ bool Host::is_whole() const {
   return mounted && has(scaffold_path() + "/proc") && has(volumes_path()) && has(disks_path()) && has(options_.run_dir + "/sandboxes");
 }
 
+bool Host::works_in(std::uint64_t device, std::uint64_t inode) const {
+  struct stat there{};
+  return ::stat(options_.data_dir.c_str(), &there) == 0 && there.st_dev == device && there.st_ino == inode;
+}
+
 // Clones of a mount inherit its flags: what is read-only here is read-only in every sandbox without another call.
 Result<> Host::mount_memory(const std::string& name) {
   std::string path = work_dir() + "/" + name;

@@ -38,7 +38,8 @@ class Host {
   const Fd& execd() const { return execd_; }
   int work() const { return work_.get(); }
   bool holds_roots() const { return holds_roots_; }
-  bool is_whole() const;  // nobody has removed what sandboxes are built from
+  bool is_whole() const;                                           // nobody has removed what sandboxes are built from
+  bool works_in(std::uint64_t device, std::uint64_t inode) const;  // whether that is the data directory, as we see it
   std::vector<sock_filter> filter(SyscallProfile profile) const;
 
   // Directory (relative to work_dir) with sys/, proc/ and etc/ for these limits; made on first use.

@@ -188,6 +188,15 @@ bool Launcher::lost_home() {
   return homeless_;
 }
 
+// A serve whose state directory is another one by now (the configuration changed, or a disk was mounted there) has its images there.
+bool Launcher::works_elsewhere(const wire::HelloRequest& request) {
+  if (options_.private_instance || (request.data_device == 0 && request.data_inode == 0)) return false;
+  if (host_.works_in(request.data_device, request.data_inode)) return false;
+  log::warn("serve has another data directory; a new launcher is needed", {{"data_dir", options_.host.data_dir}});
+  homeless_ = true;
+  return true;
+}
+
 void Launcher::accept_client() {
   Fd socket(::accept4(listener_.get(), nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK));
   if (lost_home()) return;
@@ -245,6 +254,8 @@ void Launcher::dispatch(std::uint64_t client, Received& message) {
   };
   switch (head->op) {
     case wire::Op::hello: {
+      if (const auto* request = as<wire::HelloRequest>(message); request != nullptr && works_elsewhere(*request))
+        return drop_client(client);
       wire::HelloReply hello;
       hello.head.seq = to.seq;
       hello.pid = static_cast<std::uint32_t>(::getpid());

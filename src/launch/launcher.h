@@ -126,6 +126,7 @@ class Launcher {
   Sandbox* find(const std::string& id);
   bool finished() const;
   bool lost_home();
+  bool works_elsewhere(const wire::HelloRequest& request);
 
   // requests.cc: what a client may ask of an existing sandbox
   void set_deadline(const Pending& to, const wire::DeadlineRequest& request);

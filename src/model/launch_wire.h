@@ -54,6 +54,9 @@ struct Digest {
 
 struct HelloRequest {
   Head head{.op = Op::hello};
+  // The data directory of whoever asks; 0 = does not matter. A launcher that works with another one makes way for its successor.
+  std::uint64_t data_device = 0;
+  std::uint64_t data_inode = 0;
 };
 
 struct HelloReply {

@@ -184,6 +184,24 @@ def test_a_launcher_whose_state_directory_was_removed_makes_way_for_the_next():
         oracle.assert_nothing_of(daemon, blocks)
 
 
+def test_a_launcher_with_another_state_directory_makes_way_for_the_next():
+    """The configuration was changed between two runs of serve, and a sandbox keeps the launcher of the first alive."""
+    with harness.Daemon("moved") as daemon:
+        blocks = oracle.range_blocks(daemon.instance)
+        daemon.create()
+        daemon.kill_serve(signal.SIGTERM)
+        daemon.state = daemon.directory / "elsewhere"
+        daemon.start()
+        assert daemon.output(daemon.create(), "echo alive") == "alive"
+        with open(f"/proc/{daemon.launcher()}/cmdline", "rb") as words:
+            assert str(daemon.state).encode() in words.read().split(b"\0")
+        assert len(daemon.list()) == 1
+        daemon.delete_all()
+        daemon.kill_serve(signal.SIGTERM)
+        harness.wait_until(lambda: daemon.launcher() is None, 15, "the launcher ends too")
+        oracle.assert_nothing_of(daemon, blocks)
+
+
 def test_a_launcher_whose_run_directory_was_removed_makes_way_for_the_next():
     with harness.Daemon("homeless") as daemon:
         blocks = oracle.range_blocks(daemon.instance)

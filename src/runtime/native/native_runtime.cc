@@ -2,6 +2,7 @@
 
 #include <fcntl.h>
 #include <sys/mman.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -123,9 +124,9 @@ Task<Result<std::unique_ptr<NativeRuntime>>> NativeRuntime::start(asio::io_conte
   if (!started) co_return std::move(started).error().in("start the launcher");
   // The one we have met may be on its way out; then there is another one in a moment.
   auto give_up = std::chrono::steady_clock::now() + kStartDeadline;
-  auto present = co_await runtime->list();
+  auto present = co_await runtime->meet();
   while (!present && present.error().kind() == Errc::unavailable && std::chrono::steady_clock::now() < give_up)
-    present = co_await runtime->list();
+    present = co_await runtime->meet();
   if (!present) {
     co_await runtime->launcher_.stop();
     co_await runtime->endings_.stop();
@@ -133,6 +134,20 @@ Task<Result<std::unique_ptr<NativeRuntime>>> NativeRuntime::start(asio::io_conte
   }
   for (const auto& live : *present) runtime->live_.insert(live.id.text());
   co_return std::move(runtime);
+}
+
+// A launcher that outlived another serve may work with another data directory. It goes when it hears of ours, and the next one has it.
+Task<Result<std::vector<Live>>> NativeRuntime::meet() {
+  wire::HelloRequest request;
+  struct stat ours{};
+  if (::stat(options_.launch.data_dir.c_str(), &ours) == 0) {
+    request.data_device = ours.st_dev;
+    request.data_inode = ours.st_ino;
+  }
+  auto greeted = co_await launcher_.ask(bytes_of(request), -1, kCommandDeadline);
+  if (!greeted) co_return std::move(greeted).error();
+  auto present = co_await list();
+  co_return present;
 }
 
 Task<void> NativeRuntime::stop(bool destroy_all) {

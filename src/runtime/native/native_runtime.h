@@ -47,6 +47,7 @@ class NativeRuntime final : public Runtime {
   Task<Result<std::unique_ptr<http::ClientConnection>>> dial(SandboxId id, std::uint16_t port) override;
 
  private:
+  Task<Result<std::vector<Live>>> meet();
   Task<Result<>> make(SandboxId id, wire::CreateRequest request, Fd setup);
   Task<Result<>> destroy_within(SandboxId id, std::chrono::steady_clock::duration limit);
   Task<bool> clear_for_another(SandboxId id);

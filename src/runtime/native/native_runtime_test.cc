@@ -154,11 +154,13 @@ class BeforeALauncher : public testing::Test {
     options.launch.launch_path = "/bin/false";  // nobody comes but who the test sends
     options.launch.return_patience = patience_;
     auto started = begin(NativeRuntime::start(io_, std::move(options)));
+    launcher_->answer(next(wire::Op::hello), wire::HelloReply{});
     if (leaves_first_) {
       next(wire::Op::list);
       launcher_->die();
       step();
       launcher_->come();
+      launcher_->answer(next(wire::Op::hello), wire::HelloReply{});
       answer_lists({});  // of the comparison, or of the start that asks again: both come
     }
     answer_lists({});
