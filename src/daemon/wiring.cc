@@ -53,7 +53,8 @@ lifecycle::Options lifecycle_options(const Config& config, bool private_instance
   options.max_sandboxes = config.sessions.max_concurrent;
   options.admission = admission_limits(config.limits);
   // Whoever runs a command on the own machine decides alone what the machine is used for.
-  if (!private_instance) options.host_room = [state = config.storage.state_dir] { return runtime::read_host_room(state); };
+  if (!private_instance)
+    options.host_room = [reader = std::make_shared<runtime::HostRoomReader>(config.storage.state_dir)] { return reader->read(); };
   options.max_timeout_seconds = config.server.max_sandbox_timeout_seconds;
   options.allow_root_mode = config.security.allow_root_mode;
   options.allow_permissive_syscalls = config.security.allow_permissive;

@@ -22,6 +22,13 @@ std::string read_proc(const char* path) {
   return text ? *std::move(text) : std::string();
 }
 
+// `file` is opened by the first who asks, and again while that fails.
+std::string read_again(Fd& file, const char* path) {
+  if (!file) file = Fd(::open(path, O_RDONLY | O_CLOEXEC));
+  auto text = file ? sys::reread(file.get()) : Result<std::string>(std::string());
+  return text ? *std::move(text) : std::string();
+}
+
 std::uint64_t number_in(std::string_view text) {
   return parse_int<std::uint64_t>(text.substr(0, text.find_first_of(" \n"))).value_or(HostRoom::kUnknown);
 }
@@ -71,11 +78,15 @@ HostRoom read_memory() {
   return room;
 }
 
-HostRoom read_host_room(const std::string& state_dir) {
-  auto room = read_memory();
-  room.pids_free = free_pids(read_proc("/proc/loadavg"), read_proc("/proc/sys/kernel/pid_max"), read_proc("/proc/sys/kernel/threads-max"));
+HostRoomReader::HostRoomReader(std::string state_dir) : state_dir_(std::move(state_dir)) {}
+
+HostRoom HostRoomReader::read() {
+  HostRoom room;
+  read_meminfo(read_again(meminfo_, "/proc/meminfo"), room);
+  room.pids_free = free_pids(read_again(loadavg_, "/proc/loadavg"), read_again(pid_max_, "/proc/sys/kernel/pid_max"),
+                             read_again(threads_max_, "/proc/sys/kernel/threads-max"));
   room.descriptors_free = free_descriptors();
-  room.disk_free_bytes = free_disk(state_dir);
+  room.disk_free_bytes = free_disk(state_dir_);
   return room;
 }
 
