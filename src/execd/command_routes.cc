@@ -19,7 +19,7 @@ namespace osb::execd {
 namespace {
 
 // A command that is over by then is answered whole, in one write, instead of waking everybody on the way three times.
-constexpr auto kShortCommand = std::chrono::milliseconds(2);
+constexpr auto kShortCommand = std::chrono::milliseconds(10);
 constexpr std::size_t kUsualEvents = 512;  // bytes
 constexpr auto kInterruptGrace = std::chrono::seconds(3);
 constexpr auto kInterruptPatience = std::chrono::seconds(10);
