@@ -16,6 +16,8 @@ namespace {
 constexpr std::size_t kMostInReserve = 96;
 constexpr int kPatience = 2000;  // milliseconds, at the end, for the last to leave their groups
 
+constexpr std::size_t kMostSprouts = 32;
+
 bool is_bare(const Berth& berth) { return !berth.sprout; }
 
 }  // namespace
@@ -80,7 +82,7 @@ Berths::Return Berths::put_back(Berth& berth) {
   return Return::kept;
 }
 
-bool Berths::wants_sprout() const { return std::ranges::any_of(ready_ | std::views::take(keep_), is_bare); }
+bool Berths::wants_sprout() const { return std::ranges::any_of(ready_ | std::views::take(std::min(keep_, kMostSprouts)), is_bare); }
 
 std::optional<Berth> Berths::take_bare() {
   auto found = std::ranges::find_if(ready_, is_bare);

@@ -57,7 +57,7 @@ class Berths {
   // Removes one of them; false: none is left, or a process is still on its way out of it.
   bool remove_put_off();
 
-  // One of those that are kept that has no sprout yet, to be given back with one or without, but before a new one is taken.
+  // One of those that are kept that has no sprout yet; to be given back, with one or without.
   bool wants_sprout() const;
   std::optional<Berth> take_bare();
   void give_back(Berth berth);

@@ -317,10 +317,14 @@ void Launcher::check_stems(std::uint64_t now) {
 
 // Whoever is in the group of a sandbox that has no first process was divided by a stem that did not live to tell.
 void Launcher::abandon_division(Sandbox& sandbox) {
-  for (auto pid : groups_.pids(sandbox.berth.group.name))
-    if (Fd pidfd(sys::raw::pidfd_open(pid)); pidfd) watch_helper(std::move(pidfd));
   sandbox.spoils = true;
-  (void)groups_.kill(sandbox.berth.group.name);
+  end_all_in(sandbox.berth.group.name);
+}
+
+void Launcher::end_all_in(const std::string& group) {
+  for (auto pid : groups_.pids(group))
+    if (Fd pidfd(sys::raw::pidfd_open(pid)); pidfd) watch_helper(std::move(pidfd));
+  (void)groups_.kill(group);
 }
 
 // The pipe also ends when the process dies on the way; then its report or its pidfd has something to say.

@@ -186,6 +186,7 @@ class Launcher {
   Result<> take_child(Sandbox& sandbox, std::int32_t child, Fd pidfd);
   void check_stems(std::uint64_t now);
   void abandon_division(Sandbox& sandbox);
+  void end_all_in(const std::string& group);
   void freshen_stems();
   bool take_report(Sandbox& sandbox);
   void on_report(Sandbox& sandbox);

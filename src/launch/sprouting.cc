@@ -1,5 +1,4 @@
-// First processes made ahead of time, one for each berth that is kept. They are asked of the stem while the launcher has nothing else to
-// do.
+// First processes made ahead of time, one for each berth that is kept: asked of the stem while the launcher has nothing else to do.
 #include <sys/socket.h>
 
 #include <cerrno>
@@ -53,7 +52,7 @@ void Launcher::on_sprouted(std::int32_t child) {
   barren_ = true;
   log::warn("no first process ahead of time", {{"error", Error::from_errno("divide", child < 0 ? -child : errno).what()}});
   // A stem that did not live to tell may have divided all the same.
-  (void)groups_.kill(berth.group.name);
+  end_all_in(berth.group.name);
   berths_.put_off(std::move(berth));
   trim_reserve_later();
 }

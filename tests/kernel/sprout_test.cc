@@ -52,6 +52,13 @@ class Sprout : public testing::Test {
       if (read_text(cat("/proc/", pid, "/cgroup")).contains("/berth-")) found.insert(pid);
     return found;
   }
+  // Children of the launcher that are in no berth and divide into those that are.
+  static std::vector<int> stems_of(const LaunchHarness& launcher) {
+    std::vector<int> found;
+    for (const auto& child : split(read_text(cat("/proc/", launcher.pid(), "/task/", launcher.pid(), "/children")), ' '))
+      if (auto pid = parse_int<int>(child); pid && !read_text(cat("/proc/", child, "/cgroup")).contains("/berth-")) found.push_back(*pid);
+    return found;
+  }
   // Two lives, after which the launcher prepares for more.
   static std::set<int> sprouts_after_two_lives(LaunchHarness& launcher) {
     for (int life = 0; life < 2; ++life) end(launcher, make(launcher));
@@ -138,6 +145,25 @@ TEST_F(Sprout, LeavesNothingWhenTheLauncherEnds) {
   EXPECT_TRUE(launcher_.wait_exit());
   EXPECT_TRUE(in_berths(launcher_).empty());
   EXPECT_TRUE(cgroups_of(launcher_.instance()).empty());
+}
+
+// The stem is stopped, so the sprout it was asked for never comes, and then killed.
+TEST_F(Sprout, ThatAStemTookAlongIsNotMissed) {
+  LaunchHarness launcher({"--pool", std::to_string(kKept), "--stems", "1"});
+  for (int life = 0; life < 2; ++life) end(launcher, make(launcher));
+  for (int stem : stems_of(launcher)) {
+    ::kill(stem, SIGSTOP);
+    ::kill(stem, SIGKILL);
+  }
+  for (int life = 0; life < 2 * kKept; ++life) {
+    auto id = make(launcher);
+    EXPECT_THAT(launcher.run(id, "echo lives"), HasSubstr("lives"));
+    end(launcher, id);
+  }
+  EXPECT_TRUE(eventually([&] { return in_berths(launcher).size() == kKept; }));
+  launcher.disconnect();
+  EXPECT_TRUE(launcher.wait_exit());
+  EXPECT_TRUE(cgroups_of(launcher.instance()).empty());
 }
 
 TEST_F(Sprout, IsNotMadeForASingleSandbox) {
