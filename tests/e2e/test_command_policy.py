@@ -182,7 +182,7 @@ def test_what_passes_does_not_run_the_refused_program_however_the_line_is_made(g
             passed += answer.status == 200
             refused += answer.status == 403
     assert guarded.output(made, "cat /workspace/marked") == ""
-    assert passed > 20 and refused > 20, (passed, refused)
+    assert passed > 10 and refused > 10, (passed, refused)
     guarded.delete(made)
 
 
