@@ -154,6 +154,11 @@ TEST_F(Sprout, ThatAStemTookAlongIsNotMissed) {
   for (int stem : stems_of(launcher)) {
     ::kill(stem, SIGSTOP);
     ::kill(stem, SIGKILL);
+    // What is given to one that is on its way out is lost with it; that is another test's matter.
+    EXPECT_TRUE(eventually([&] {
+      auto stat = read_text(cat("/proc/", stem, "/stat"));
+      return stat.empty() || stat.contains(") Z ");
+    }));
   }
   for (int life = 0; life < 2 * kKept; ++life) {
     auto id = make(launcher);
