@@ -126,7 +126,13 @@ void Launcher::leave_nothing() {
   stems_.clear();  // they live in our groups
   berths_.clear();
   (void)groups_.leave_device_rules();
-  if (auto removed = groups_.remove_parents(); !removed) log::error("cannot remove our cgroups", {{"error", removed.error().what()}});
+  // The stem of a launcher that was killed before us ends by itself, in a moment, and is in our groups until then.
+  auto removed = groups_.remove_parents();
+  for (int round = 0; round < 400 && !removed && removed.error().sys() == EBUSY; ++round) {
+    ::usleep(5000);
+    removed = groups_.remove_parents();
+  }
+  if (!removed) log::error("cannot remove our cgroups", {{"error", removed.error().what()}});
   ranges_.release_blocks();
   ::umount2(host_.work_dir().c_str(), MNT_DETACH);
   if (options_.private_instance) return remove_run_dir(options_.host.run_dir);
