@@ -133,6 +133,18 @@ std::size_t kill_tree(const TreeRoot& root) {
   return hunt.kill_all();
 }
 
+std::vector<Fd> children_in_group_of(pid_t leader) {
+  std::vector<Fd> found;
+  for_each_process([&](pid_t pid, int proc) {
+    auto entry = read_stat(proc, pid);
+    if (!entry || entry->parent != leader || entry->group != leader) return;
+    Fd process(sys::raw::pidfd_open(pid));
+    auto now = read_stat(proc, pid);  // the number still names the same one
+    if (process && now && now->started == entry->started) found.push_back(std::move(process));
+  });
+  return found;
+}
+
 Tags::Tags() {
   rlimit own{};
   bool known = ::getrlimit(RLIMIT_LOCKS, &own) == 0;

@@ -11,6 +11,9 @@
 #include <cstddef>
 #include <cstdint>
 #include <set>
+#include <vector>
+
+#include "base/fd.h"
 
 namespace osb::execd {
 
@@ -22,6 +25,9 @@ struct TreeRoot {
 // Stops every process of the tree before the first is killed, so that none can start another meanwhile, then kills
 // all. Looks again until nothing new is found, a bounded number of times. Returns how many were killed.
 std::size_t kill_tree(const TreeRoot& root);
+
+// Descriptors of those whose parent this leader of a group is, and who are in its group.
+std::vector<Fd> children_in_group_of(pid_t leader);
 
 // Hands out tags; a tag is not used again while a process that carries it lives.
 class Tags {

@@ -9,10 +9,12 @@
 #include "base/text.h"
 #include "execd/collector.h"
 #include "execd/events.h"
+#include "execd/process_tree.h"
 #include "execd/run_request.h"
 #include "execd/runs/relay.h"
 #include "execd/sandbox.h"
 #include "execd/shell/script.h"
+#include "sys/raw.h"
 
 namespace osb::execd::shell {
 namespace {
@@ -168,6 +170,9 @@ void Session::hear(Control& control) {
     if (report->cwd.starts_with('/')) cwd_ = std::move(report->cwd);
     control.owing = run->nonce();
     run->finish(status_of(report->status));
+    if (run->stopping() != Stop::none && shell_)
+      if (auto left = children_in_group_of(shell_->pid()); !left.empty())
+        sandbox_.tasks.spawn("interrupt what is left", interrupt_twice(std::move(left)));
     return hear(control);  // the rest may be there already
   }
   if (control.heard.size() > kMaxReport && shell_) shell_->kill_all();
@@ -224,6 +229,14 @@ void Session::press(const std::shared_ptr<ShellRun>& run, int pressed, std::chro
   run->clock().async_wait([self = shared_from_this(), run, pressed, rest = left - pause](boost::system::error_code ec) {
     if (!ec) self->press(run, pressed + 1, rest);
   });
+}
+
+// An interrupt that falls between the start of a program and its first instruction sends the shell back to its prompt and is lost
+// on the program, for which the shell later waits. Those that the stopped run leaves get their own; jobs in the background ignore it.
+Task<void> Session::interrupt_twice(std::vector<Fd> processes) {
+  for (const auto& process : processes) sys::raw::pidfd_send_signal(process.get(), SIGINT);
+  co_await sleep_for(kSecondPress);
+  for (const auto& process : processes) sys::raw::pidfd_send_signal(process.get(), SIGINT);
 }
 
 void Session::close() {

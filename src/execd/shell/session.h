@@ -9,6 +9,7 @@
 #include <string>
 #include <vector>
 
+#include "base/fd.h"
 #include "execd/process.h"
 #include "execd/shell/shell_run.h"
 
@@ -48,6 +49,7 @@ class Session : public std::enable_shared_from_this<Session> {
   void begin(const std::shared_ptr<ShellRun>& run, std::string& batch);
   void limit(const std::shared_ptr<ShellRun>& run);
   void press(const std::shared_ptr<ShellRun>& run, int pressed, std::chrono::milliseconds left);
+  static Task<void> interrupt_twice(std::vector<Fd> processes);
   void hear(Control& control);
   void shell_ended(const std::shared_ptr<Process>& shell);
   void leave(const ShellRun& run);

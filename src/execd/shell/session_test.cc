@@ -234,8 +234,11 @@ TEST_F(SessionTest, InterruptByRunEndsTheRunAndBySessionTheSession) {
 
 TEST_F(SessionTest, AClientThatGoesEndsItsRunUnlessItGaveAKey) {
   run("x=kept");
-  begin(cat("echo $$ > ", file("shell"), "; sleep 60; touch ", file("not"))).close();
-  EXPECT_EQ(say("echo $x"), (Texts{"stdout:kept"})) << "answered when the abandoned run has been stopped";
+  // More than once: the interrupt falls between the start of a program and its first instruction now and then.
+  for (int i = 0; i < 8; ++i) {
+    begin(cat("echo $$ > ", file("shell"), "; sleep 60; touch ", file("not"))).close();
+    EXPECT_EQ(say("echo $x"), (Texts{"stdout:kept"})) << "answered when the abandoned run has been stopped";
+  }
   EXPECT_NE(::access(file("not").c_str(), F_OK), 0);
   {
     Wire wire = connect();
