@@ -90,6 +90,11 @@ std::optional<Berth> Berths::take_bare() {
   return take_at(found);
 }
 
+void Berths::end_dead_sprouts() {
+  for (auto& berth : ready_)
+    if (berth.sprout.has_died()) berth.sprout.end();
+}
+
 void Berths::give_back(Berth berth) { ready_.push_front(std::move(berth)); }
 
 // A part that cannot be made now is made, or reported, by the create that needs it. What is begun is completed, so that the

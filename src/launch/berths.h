@@ -61,6 +61,7 @@ class Berths {
   bool wants_sprout() const;
   std::optional<Berth> take_bare();
   void give_back(Berth berth);
+  void end_dead_sprouts();
 
   // Makes at most one missing part; false when there is nothing to do. Called while the launcher has nothing else to do.
   bool refill_one();

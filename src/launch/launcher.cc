@@ -146,6 +146,7 @@ void Launcher::on_ready(int fd, const Watch& watch) {
   switch (watch.what) {
     case Watched::listener: return accept_client();
     case Watched::stem: return hear_stems();
+    case Watched::sprout: unwatch(fd); return berths_.end_dead_sprouts();
     case Watched::client: return read_client(watch.client);
     case Watched::timer: return run_due_chores();
     case Watched::helper: return reap_helper(fd);

@@ -95,7 +95,7 @@ class Launcher {
     CgroupUsage usage;  // read once, when it has ended
   };
 
-  enum class Watched { listener, client, stem, report, started, pid, helper, capture, timer };
+  enum class Watched { listener, client, stem, sprout, report, started, pid, helper, capture, timer };
   struct Watch {
     Watched what;
     std::uint64_t client = 0;

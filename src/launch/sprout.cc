@@ -1,5 +1,6 @@
 #include "launch/sprout.h"
 
+#include <poll.h>
 #include <sys/wait.h>
 
 #include <cerrno>
@@ -18,6 +19,11 @@ Sprout& Sprout::operator=(Sprout&& other) {
   pidfd_ = std::move(other.pidfd_);
   socket_ = std::move(other.socket_);
   return *this;
+}
+
+bool Sprout::has_died() const {
+  pollfd end{pidfd_.get(), POLLIN, 0};
+  return pidfd_ && ::poll(&end, 1, 0) > 0;
 }
 
 Sprout::Used Sprout::use(enter::EnterPlan plan) {

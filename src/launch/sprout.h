@@ -30,6 +30,8 @@ class Sprout {
   ~Sprout() { end(); }
 
   explicit operator bool() const { return static_cast<bool>(pidfd_); }
+  int pidfd() const { return pidfd_.get(); }
+  bool has_died() const;
   bool serves(const SproutKind& kind) const { return pidfd_ && !kind.shape.empty() && kind_ == kind; }
 
   struct Used {

@@ -122,6 +122,7 @@ TEST_F(Sprout, ThatWasKilledIsNotMissed) {
     ::kill(pid, SIGKILL);
     pollfd ended{pidfd.get(), POLLIN, 0};
     ASSERT_EQ(::poll(&ended, 1, 10'000), 1);
+    EXPECT_TRUE(eventually([&] { return read_text(cat("/proc/", pid, "/status")).empty(); })) << "buried at once";
   }
   for (int life = 0; life < 2 * kKept; ++life) {
     auto id = make(launcher_);
