@@ -170,12 +170,7 @@ void Keeper::read_client(std::uint64_t client) {
 
 // Either what waits goes on its way, or we are told when there is room for it.
 void Keeper::catch_up(std::uint64_t client) {
-  auto& channel = clients_.find(client)->second;
-  if (auto sent = channel.send_waiting(); !sent) return drop_client(client);
-  epoll_event event{};
-  event.events = channel.is_behind() ? EPOLLOUT : EPOLLIN;
-  event.data.fd = channel.fd();
-  ::epoll_ctl(epoll_.get(), EPOLL_CTL_MOD, channel.fd(), &event);
+  if (auto sent = clients_.find(client)->second.catch_up(epoll_.get()); !sent) drop_client(client);
 }
 
 void Keeper::drop_client(std::uint64_t client) {

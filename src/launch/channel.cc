@@ -1,6 +1,7 @@
 #include "launch/channel.h"
 
 #include <fcntl.h>
+#include <sys/epoll.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/un.h>
@@ -49,6 +50,15 @@ Result<> Channel::send_waiting() {
     if (errno == EAGAIN || errno == EWOULDBLOCK) return Ok{};
     return Error::from_errno("sendmsg", errno, Errc::unavailable);
   }
+  return Ok{};
+}
+
+Result<> Channel::catch_up(int epoll) {
+  CHECK_OK(send_waiting());
+  epoll_event event{};
+  event.events = is_behind() ? EPOLLOUT : EPOLLIN;
+  event.data.fd = fd();
+  if (::epoll_ctl(epoll, EPOLL_CTL_MOD, fd(), &event) != 0) return Error::from_errno("epoll mod", errno);
   return Ok{};
 }
 

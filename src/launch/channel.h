@@ -28,6 +28,8 @@ class Channel {
   // cannot fill this up. An error: it is gone, or has not read for so long that it has to be dropped.
   Result<> send(const void* message, std::size_t size, int descriptor = -1);
   Result<> send_waiting();
+  // The same, and the registration in `epoll` then asks for room while there is none, for messages otherwise.
+  Result<> catch_up(int epoll);
   bool is_behind() const { return !waiting_.empty(); }
 
  private:

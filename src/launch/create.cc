@@ -204,7 +204,6 @@ Result<> Launcher::begin_create(Sandbox& sandbox, const wire::CreateRequest& req
 // What was divided ahead of time goes on at once. False: there was none of use, and none is left.
 bool Launcher::become_sandbox(Sandbox& sandbox, const enter::EnterPlan& plan, const SproutKind& kind) {
   auto sprout = std::move(sandbox.berth.sprout);
-  if (sprout) unwatch(sprout.pidfd());
   if (!sprout.serves(kind)) return false;
   auto used = sprout.use(plan);
   if (!used.pidfd) return false;

@@ -146,7 +146,7 @@ void Launcher::on_ready(int fd, const Watch& watch) {
   switch (watch.what) {
     case Watched::listener: return accept_client();
     case Watched::stem: return hear_stems();
-    case Watched::sprout: unwatch(fd); return berths_.end_dead_sprouts();
+    case Watched::sprout: return on_sprout_death();
     case Watched::client: return read_client(watch.client);
     case Watched::timer: return run_due_chores();
     case Watched::helper: return reap_helper(fd);
@@ -224,12 +224,7 @@ void Launcher::read_client(std::uint64_t client) {
 
 // Either what waits goes on its way, or we are told when there is room for it.
 void Launcher::catch_up(std::uint64_t client) {
-  auto& channel = clients_.find(client)->second;
-  if (auto sent = channel.send_waiting(); !sent) return drop_client(client);
-  epoll_event event{};
-  event.events = channel.is_behind() ? EPOLLOUT : EPOLLIN;
-  event.data.fd = channel.fd();
-  ::epoll_ctl(epoll_.get(), EPOLL_CTL_MOD, channel.fd(), &event);
+  if (auto sent = clients_.find(client)->second.catch_up(epoll_.get()); !sent) drop_client(client);
 }
 
 void Launcher::drop_client(std::uint64_t client) {

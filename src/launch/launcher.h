@@ -200,6 +200,7 @@ class Launcher {
   bool sprout_one();
   Result<> ask_for_sprout();
   void on_sprouted(std::int32_t child);
+  void on_sprout_death();
 
   // claim.cc: sandboxes made ahead of time
   Result<Fd> open_set_up_channel(Sandbox& sandbox, const Fd& known);
@@ -247,7 +248,7 @@ class Launcher {
     Fd socket;
   };
   std::optional<Sprouting> sprouting_;  // a stem has been asked
-  bool barren_ = false;                 // the last one failed; tried again after the next create
+  bool barren_ = false;                 // one failed or died; tried again after the next create
   SproutKind last_kind_;                // what the next one is probably asked for
   bool trim_due_ = false;
   bool stems_due_ = false;

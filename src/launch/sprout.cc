@@ -1,16 +1,23 @@
 #include "launch/sprout.h"
 
 #include <poll.h>
+#include <sys/epoll.h>
 #include <sys/wait.h>
 
 #include <cerrno>
 #include <csignal>
 
+#include "base/log.h"
 #include "enter/plan_message.h"
 #include "sys/descriptor_message.h"
 #include "sys/raw.h"
 
 namespace osb::launch {
+namespace {
+
+constexpr int kPatienceMillis = 2000;
+
+}  // namespace
 
 Sprout& Sprout::operator=(Sprout&& other) {
   end();
@@ -18,6 +25,7 @@ Sprout& Sprout::operator=(Sprout&& other) {
   pid_ = other.pid_;
   pidfd_ = std::move(other.pidfd_);
   socket_ = std::move(other.socket_);
+  epoll_ = other.epoll_;
   return *this;
 }
 
@@ -38,16 +46,21 @@ Sprout::Used Sprout::use(enter::EnterPlan plan) {
     return {};
   }
   socket_.reset();
+  ::epoll_ctl(epoll_, EPOLL_CTL_DEL, pidfd_.get(), nullptr);
   return {pid_, std::move(pidfd_)};
 }
 
 void Sprout::end() {
   socket_.reset();
   if (!pidfd_) return;
+  ::epoll_ctl(epoll_, EPOLL_CTL_DEL, pidfd_.get(), nullptr);
   sys::raw::pidfd_send_signal(pidfd_.get(), SIGKILL);
-  siginfo_t info{};
-  while (::waitid(P_PIDFD, static_cast<id_t>(pidfd_.get()), &info, WEXITED) != 0 && errno == EINTR) {
+  pollfd end{pidfd_.get(), POLLIN, 0};
+  while (::poll(&end, 1, kPatienceMillis) < 0 && errno == EINTR) {
   }
+  siginfo_t info{};
+  if (::waitid(P_PIDFD, static_cast<id_t>(pidfd_.get()), &info, WEXITED | WNOHANG) != 0 || info.si_pid == 0)
+    log::error("a first process that nobody needs does not die", {{"pid", pid_}});
   pidfd_.reset();
 }
 

@@ -1,5 +1,5 @@
 // A first process that is there before its sandbox is asked for: divided from the stem for a berth, in the berth's groups and network, with
-// a /proc of its own, all covered. It has run nothing and waits for the rest of its plan (enter/enter.h).
+// /proc and writable layer of a sandbox of one size and policy. It has run nothing, and waits for the rest of its plan (enter/enter.h).
 #pragma once
 #include <cstdint>
 #include <string>
@@ -23,14 +23,14 @@ struct SproutKind {
 class Sprout {
  public:
   Sprout() = default;
-  Sprout(SproutKind kind, std::int32_t pid, Fd pidfd, Fd socket)
-      : kind_(std::move(kind)), pid_(pid), pidfd_(std::move(pidfd)), socket_(std::move(socket)) {}
+  // `epoll`, which may know the pidfd, is told before that is closed: helpers hold copies that would keep the registration alive.
+  Sprout(SproutKind kind, std::int32_t pid, Fd pidfd, Fd socket, int epoll)
+      : kind_(std::move(kind)), pid_(pid), pidfd_(std::move(pidfd)), socket_(std::move(socket)), epoll_(epoll) {}
   Sprout(Sprout&&) = default;
   Sprout& operator=(Sprout&& other);
   ~Sprout() { end(); }
 
   explicit operator bool() const { return static_cast<bool>(pidfd_); }
-  int pidfd() const { return pidfd_.get(); }
   bool has_died() const;
   bool serves(const SproutKind& kind) const { return pidfd_ && !kind.shape.empty() && kind_ == kind; }
 
@@ -40,13 +40,14 @@ class Sprout {
   };
   // The plan is on its way, and the process is the caller's; no pidfd: it is dead, and has been reaped.
   Used use(enter::EnterPlan plan);
-  void end();
+  void end();  // waits until it is dead, a moment at most
 
  private:
   SproutKind kind_;
   std::int32_t pid_ = 0;
   Fd pidfd_;
   Fd socket_;  // it ends when this does
+  int epoll_ = -1;
 };
 
 }  // namespace osb::launch

@@ -37,6 +37,8 @@ Result<> Launcher::ask_for_sprout() {
   plan.policy = last_kind_.policy;
   plan.limits = last_kind_.limits;
   plan.rest = theirs.get();
+  plan.fail_at = options_.fail_at;
+  plan.die_at = options_.die_at;
   plan_berth(plan, sprouting_->berth);
   return ask_stem(plan, {});
 }
@@ -48,7 +50,7 @@ void Launcher::on_sprouted(std::int32_t child) {
   if (pidfd) {
     // Without the watch it would be buried by whoever wants to use it.
     if (auto watched = watch(pidfd.get(), {.what = Watched::sprout, .client = 0, .id = {}}); !watched) barren_ = true;
-    berth.sprout = Sprout(std::move(kind), child, std::move(pidfd), std::move(socket));
+    berth.sprout = Sprout(std::move(kind), child, std::move(pidfd), std::move(socket), epoll_.get());
     return berths_.give_back(std::move(berth));
   }
   barren_ = true;
@@ -57,6 +59,12 @@ void Launcher::on_sprouted(std::int32_t child) {
   end_all_in(berth.group.name);
   berths_.put_off(std::move(berth));
   trim_reserve_later();
+}
+
+// Nobody ends one that waits but a mistake of ours or a foreign hand. Making another at once could go on for ever.
+void Launcher::on_sprout_death() {
+  barren_ = true;
+  berths_.end_dead_sprouts();
 }
 
 }  // namespace osb::launch

@@ -1,4 +1,5 @@
 """kill -9 of each of our processes: nothing acknowledged is lost, nothing is left, the next request works."""
+import contextlib
 import http.client
 import os
 import shutil
@@ -8,6 +9,18 @@ import time
 
 import harness
 from e2e import leak_oracle as oracle
+
+
+@contextlib.contextmanager
+def daemon_that_leaves_nothing(name):
+    """At the end its sandboxes are deleted, serve is stopped, the launcher follows by itself, and nothing of them is there."""
+    with harness.Daemon(name) as daemon:
+        yield daemon
+        blocks = oracle.range_blocks(daemon.instance)
+        daemon.delete_all()
+        daemon.kill_serve(signal.SIGTERM)
+        harness.wait_until(lambda: daemon.launcher() is None, 15, "the launcher ends too")
+        oracle.assert_nothing_of(daemon, blocks)
 
 
 def execd_of(daemon, sandbox):
@@ -124,14 +137,9 @@ def test_the_lifetime_left_is_kept_over_a_restart(fresh_daemon):
 
 
 def test_a_stopped_daemon_leaves_nothing():
-    with harness.Daemon("gone") as daemon:
+    with daemon_that_leaves_nothing("gone") as daemon:
         daemon.exec(daemon.create(), "sleep 300", background=True)
         daemon.create()
-        blocks = oracle.range_blocks(daemon.instance)
-        daemon.delete_all()
-        daemon.kill_serve(signal.SIGTERM)
-        harness.wait_until(lambda: daemon.launcher() is None, 15, "the launcher ends too")
-        oracle.assert_nothing_of(daemon, blocks)
 
 
 def create_when_possible(daemon):
@@ -148,8 +156,7 @@ def create_when_possible(daemon):
 
 def test_a_restart_at_once_finds_a_launcher_that_works():
     """What `systemctl restart` does: the next serve is there while the launcher is still taking its things apart, or keeps on."""
-    with harness.Daemon("again") as daemon:
-        blocks = oracle.range_blocks(daemon.instance)
+    with daemon_that_leaves_nothing("again") as daemon:
         kept = None
         for number in range(8):
             boxes = [daemon.create() for _ in range(3)]
@@ -161,16 +168,11 @@ def test_a_restart_at_once_finds_a_launcher_that_works():
             for box in boxes:
                 daemon.delete(box)
             daemon.restart()
-        daemon.delete_all()
-        daemon.kill_serve(signal.SIGTERM)
-        harness.wait_until(lambda: daemon.launcher() is None, 15, "the launcher ends too")
-        oracle.assert_nothing_of(daemon, blocks)
 
 
 def test_a_launcher_whose_state_directory_was_removed_makes_way_for_the_next():
     """It lives on because a sandbox does; what it builds sandboxes from went with the directory."""
-    with harness.Daemon("wiped") as daemon:
-        blocks = oracle.range_blocks(daemon.instance)
+    with daemon_that_leaves_nothing("wiped") as daemon:
         daemon.create()
         daemon.kill_serve(signal.SIGTERM)
         shutil.rmtree(daemon.state)
@@ -178,16 +180,11 @@ def test_a_launcher_whose_state_directory_was_removed_makes_way_for_the_next():
         boxes = [daemon.create() for _ in range(12)]  # more than the roots that are held ready
         assert daemon.output(boxes[-1], "echo alive") == "alive"
         assert len(daemon.list()) == len(boxes)
-        daemon.delete_all()
-        daemon.kill_serve(signal.SIGTERM)
-        harness.wait_until(lambda: daemon.launcher() is None, 15, "the launcher ends too")
-        oracle.assert_nothing_of(daemon, blocks)
 
 
 def test_a_launcher_with_another_state_directory_makes_way_for_the_next():
     """The configuration was changed between two runs of serve, and a sandbox keeps the launcher of the first alive."""
-    with harness.Daemon("moved") as daemon:
-        blocks = oracle.range_blocks(daemon.instance)
+    with daemon_that_leaves_nothing("moved") as daemon:
         daemon.create()
         daemon.kill_serve(signal.SIGTERM)
         daemon.state = daemon.directory / "elsewhere"
@@ -196,30 +193,20 @@ def test_a_launcher_with_another_state_directory_makes_way_for_the_next():
         with open(f"/proc/{daemon.launcher()}/cmdline", "rb") as words:
             assert str(daemon.state).encode() in words.read().split(b"\0")
         assert len(daemon.list()) == 1
-        daemon.delete_all()
-        daemon.kill_serve(signal.SIGTERM)
-        harness.wait_until(lambda: daemon.launcher() is None, 15, "the launcher ends too")
-        oracle.assert_nothing_of(daemon, blocks)
 
 
 def test_a_launcher_whose_run_directory_was_removed_makes_way_for_the_next():
-    with harness.Daemon("homeless") as daemon:
-        blocks = oracle.range_blocks(daemon.instance)
+    with daemon_that_leaves_nothing("homeless") as daemon:
         lost = daemon.create()
         shutil.rmtree(daemon.run_dir)
         box = create_when_possible(daemon)
         assert daemon.output(box, "echo alive") == "alive"
         harness.wait_until(lambda: daemon.get(lost)["status"]["state"] == "Failed", 20, "what nobody can reach any more has ended")
-        daemon.delete_all()
-        daemon.kill_serve(signal.SIGTERM)
-        harness.wait_until(lambda: daemon.launcher() is None, 15, "the launcher ends too")
-        oracle.assert_nothing_of(daemon, blocks)
 
 
 def test_a_launcher_killed_under_load_costs_clients_at_most_a_moment():
     """Whoever asks meanwhile waits for the next one; what was lost is asked for again. Nothing is left that nobody knows."""
-    with harness.Daemon("blows") as daemon:
-        blocks = oracle.range_blocks(daemon.instance)
+    with daemon_that_leaves_nothing("blows") as daemon:
         body = {"image": {"uri": "host"}, "timeout": 600, "resourceLimits": {"memory": "128Mi"}, "entrypoint": ["sleep", "infinity"]}
         done, wrong, lives = threading.Event(), [], []
 
@@ -248,7 +235,3 @@ def test_a_launcher_killed_under_load_costs_clients_at_most_a_moment():
             for thread in clients:
                 thread.join()
         assert not wrong
-        daemon.delete_all()
-        daemon.kill_serve(signal.SIGTERM)
-        harness.wait_until(lambda: daemon.launcher() is None, 15, "the launcher ends too")
-        oracle.assert_nothing_of(daemon, blocks)

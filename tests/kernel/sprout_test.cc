@@ -180,6 +180,20 @@ TEST_F(Sprout, IsNotMadeForASingleSandbox) {
   EXPECT_FALSE(eventually([&] { return !in_berths(launcher_).empty(); }, std::chrono::milliseconds(200)));
 }
 
+// Every one of them dies on its way; the launcher must not go on making them.
+TEST_F(Sprout, ThatCannotBeMadeIsTriedOncePerCreate) {
+  LaunchHarness launcher({"--pool", std::to_string(kKept), "--fail-at", "proc_masks"});
+  auto turns = [&] {
+    for (auto line : split(read_text(cat("/proc/", launcher.pid(), "/status")), '\n'))
+      if (line.starts_with("voluntary_ctxt_switches:")) return parse_int<int>(trim(line.substr(line.find(':') + 1))).value_or(0);
+    return 0;
+  };
+  for (int i = 0; i < 3; ++i) EXPECT_EQ(launcher.create(launcher.request(random_id_text())).failed, Step::proc_masks);
+  int before = turns();
+  EXPECT_FALSE(eventually([&] { return turns() > before + 100; }, std::chrono::milliseconds(400)));
+  EXPECT_TRUE(in_berths(launcher).empty());
+}
+
 std::vector<Step> steps_of_a_sprout() {
   return {Step::hostname,
           Step::image_layers,

@@ -157,9 +157,7 @@ class BeforeALauncher : public testing::Test {
     launcher_->answer(next(wire::Op::hello), wire::HelloReply{});
     if (leaves_first_) {
       next(wire::Op::list);
-      launcher_->die();
-      step();
-      launcher_->come();
+      another_comes();
       launcher_->answer(next(wire::Op::hello), wire::HelloReply{});
       answer_lists({});  // of the comparison, or of the start that asks again: both come
     }
@@ -182,6 +180,12 @@ class BeforeALauncher : public testing::Test {
     io_.poll();
     log::set_level(log::Level::info);
     std::filesystem::remove_all(directory_);
+  }
+
+  void another_comes() {
+    launcher_->die();
+    step();
+    launcher_->come();
   }
 
   Task<bool> stop_runtime() {
@@ -285,9 +289,7 @@ TEST_F(BeforeALauncher, ACreateThatWaitsForItsReturnIsNotTakenForALostSandbox) {
 }
 
 TEST_F(BeforeALauncher, WhatTheNextOneHasAndNobodyKnowsIsEndedUntilItIsGone) {
-  launcher_->die();
-  step();
-  launcher_->come();
+  another_comes();
   auto orphan = SandboxId::random();
   answer_lists({orphan});
   auto first = next(wire::Op::destroy);
@@ -302,9 +304,7 @@ TEST_F(BeforeALauncher, ADeleteWhoseAnswerWasLostIsAskedOfTheNextOne) {
   auto id = made();
   auto gone = begin(runtime_->destroy(id));
   EXPECT_EQ(next(wire::Op::destroy).id(), id.text());
-  launcher_->die();
-  step();
-  launcher_->come();
+  another_comes();
   auto again = next(wire::Op::destroy);
   EXPECT_EQ(again.id(), id.text());
   launcher_->answer_status(again, 0);
@@ -316,9 +316,7 @@ TEST_F(BeforeALauncher, ACreateThatWasLostWithItIsAskedOfTheNextOneIfNothingCame
   auto id = SandboxId::random();
   auto create = begin(runtime_->create(id, host(), 0));
   next(wire::Op::create);
-  launcher_->die();
-  step();
-  launcher_->come();
+  another_comes();
   auto left = next(wire::Op::destroy);
   EXPECT_EQ(left.id(), id.text());
   EXPECT_EQ(launcher_->find(wire::Op::create), nullptr) << "not before it is known that nothing lives";
@@ -333,9 +331,7 @@ TEST_F(BeforeALauncher, ACreateThatTheNextOneHasAdoptedIsEndedAndAskedAgain) {
   auto id = SandboxId::random();
   auto create = begin(runtime_->create(id, host(), 0));
   next(wire::Op::create);
-  launcher_->die();
-  step();
-  launcher_->come();
+  another_comes();
   launcher_->answer_status(next(wire::Op::destroy), 0);
   for (int i = 0; i < 20; ++i) step();
   EXPECT_EQ(launcher_->find(wire::Op::create), nullptr) << "not before it has ended";
