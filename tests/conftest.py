@@ -3,7 +3,7 @@ import os
 
 import pytest
 
-from harness import PROGRAM, Daemon
+from harness import PROGRAM, Daemon, leaks_told
 
 
 def pytest_addoption(parser):
@@ -36,7 +36,13 @@ def rounds(pytestconfig):
 
 
 @pytest.fixture(scope="session")
-def daemon():
+def leaks_before():
+    """What others had left on this host when the tests began: a daemon that was killed and never started again leaves its groups."""
+    return leaks_told()
+
+
+@pytest.fixture(scope="session")
+def daemon(leaks_before):
     """One daemon for all tests that do not break it. At the end nothing of it may be left."""
     with Daemon("shared") as shared:
         yield shared

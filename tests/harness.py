@@ -35,6 +35,18 @@ def wait_until(condition, seconds, what):
         time.sleep(0.01)
 
 
+def leaks_told():
+    """What `doctor --leaks` calls unowned on this whole host, where others may run daemons too, or have left something."""
+    found = subprocess.run([PROGRAM, "doctor", "--leaks"], capture_output=True, text=True, timeout=60)
+    lines = {line for line in found.stdout.splitlines() if line and not line.startswith(("UNOWNED", "no leaks"))}
+    assert found.returncode == (1 if lines else 0), found
+    return lines
+
+
+def assert_no_leak_but(before):
+    wait_until(lambda: not leaks_told() - before, 10, lambda: f"doctor --leaks: {sorted(leaks_told() - before)}")
+
+
 def free_port():
     with socket.socket() as listener:
         listener.bind(("127.0.0.1", 0))

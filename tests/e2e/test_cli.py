@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 import harness
+from e2e import leak_oracle as oracle
 
 NOBODY = "unix:///run/opensandbox/no-such-instance/api.sock"
 
@@ -221,10 +222,20 @@ def test_errors_come_with_a_hint_and_without_colour(daemon):
     assert "did you mean" in subprocess.run([harness.PROGRAM, "inspct"], capture_output=True, text=True, timeout=30).stderr
 
 
-def test_doctor_tells_what_this_host_gives(daemon):
+def test_doctor_tells_what_this_host_gives(daemon, leaks_before):
     done = daemon.cli("doctor")
     assert done.returncode == 0, done
     text = done.stdout.decode().lower()
     for word in ("seccomp", "cgroup", "landlock", "namespace"):
         assert word in text
-    harness.wait_until(lambda: daemon.cli("doctor", "--leaks").returncode == 0, 10, lambda: daemon.cli("doctor", "--leaks").stdout.decode())
+    harness.assert_no_leak_but(leaks_before)
+
+
+def test_doctor_finds_a_group_that_nobody_owns(daemon):
+    group = Path(min(oracle.cgroup_dirs(daemon.instance), key=len), "stray")
+    group.mkdir()
+    try:
+        assert any(str(group) in line for line in harness.leaks_told())
+    finally:
+        group.rmdir()
+    assert not any(str(group) in line for line in harness.leaks_told())

@@ -17,18 +17,6 @@ SEED = 20240229
 WARM_UP = 40
 
 
-def doctor_lines(daemon):
-    """What `doctor --leaks` calls unowned on this whole host, where others may run daemons too. Exit status 0 means none."""
-    found = daemon.cli("doctor", "--leaks")
-    lines = {line for line in found.stdout.decode().splitlines() if line and not line.startswith(("UNOWNED", "no leaks"))}
-    assert found.returncode == (1 if lines else 0), found
-    return lines
-
-
-def assert_doctor_finds_nothing(daemon, before):
-    harness.wait_until(lambda: not doctor_lines(daemon) - before, 10, lambda: f"doctor --leaks: {doctor_lines(daemon) - before}")
-
-
 def one_life(daemon, connection, token=""):
     """create, exec, delete on one connection."""
     sandbox = daemon.create(connection=connection)
@@ -49,12 +37,12 @@ def test_a_thousand_sandboxes_leave_nothing(fresh_daemon, rounds):
         assert one_life(daemon, connection)
     oracle.settle(daemon)
     harness.wait_until(lambda: not oracle.sandbox_processes(daemon.instance), 10, "the warm-up is gone")
-    before, told = oracle.take(daemon), doctor_lines(daemon)
+    before, told = oracle.take(daemon), harness.leaks_told()
     for number in range(rounds(1000, 100)):
         assert one_life(daemon, connection, str(number))
     oracle.assert_gone(before, daemon, seconds=20)
     assert len(oracle.range_blocks(daemon.instance)) <= 2, "ids go back: a thousand ranges would be sixteen blocks"
-    assert_doctor_finds_nothing(daemon, told)
+    harness.assert_no_leak_but(told)
 
 
 @pytest.mark.slow
@@ -63,7 +51,7 @@ def test_many_at_once_leave_nothing(fresh_daemon, rounds):
     daemon = fresh_daemon
     for _ in range(10):
         one_life(daemon, None)
-    before, told = oracle.take(daemon), doctor_lines(daemon)
+    before, told = oracle.take(daemon), harness.leaks_told()
     made = [daemon.create(resourceLimits={"cpu": "100m", "memory": "32Mi"}) for _ in range(rounds(200, 30))]
     assert len(daemon.list()) == min(200, len(made))
     for sandbox in made[::20]:
@@ -72,7 +60,7 @@ def test_many_at_once_leave_nothing(fresh_daemon, rounds):
         daemon.delete(sandbox)
     oracle.assert_gone(before, daemon, seconds=20)
     assert len(oracle.range_blocks(daemon.instance)) <= len(made) // 64 + 2
-    assert_doctor_finds_nothing(daemon, told)
+    harness.assert_no_leak_but(told)
 
 
 class Worker(threading.Thread):
@@ -141,7 +129,7 @@ def test_kill_nine_of_a_random_process_of_ours_leaves_nothing(fresh_daemon, roun
         one_life(daemon, None)
     oracle.settle(daemon)
     harness.wait_until(lambda: not oracle.sandbox_processes(daemon.instance), 10, "the warm-up is gone")
-    before, told = oracle.take(daemon), doctor_lines(daemon)
+    before, told = oracle.take(daemon), harness.leaks_told()
     killed, successes, lies = {"serve": 0, "launch": 0, "stem": 0, "sprout": 0, "execd": 0}, 0, []
     for number in range(rounds(200, 12)):
         worker = Worker(daemon, number)
@@ -167,6 +155,6 @@ def test_kill_nine_of_a_random_process_of_ours_leaves_nothing(fresh_daemon, roun
     daemon.delete_all()
     oracle.assert_gone(before, daemon, seconds=20)
     assert len(oracle.range_blocks(daemon.instance)) <= 2
-    assert_doctor_finds_nothing(daemon, told)
+    harness.assert_no_leak_but(told)
     print(f"killed {killed}; {successes} lives completed in between")
     assert all(count for kind, count in killed.items() if kind != "sprout"), "those are there only when the blow falls into a pause"
