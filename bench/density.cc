@@ -108,7 +108,9 @@ class Density {
     };
     auto first = look();
     auto start = Clock::now();
+    MachineCpu before = machine_cpu();
     pause_ms(context_.options.idle_seconds * 1e3);
+    MachineCpu after = machine_cpu();
     auto second = look();
     double seconds = seconds_since(start), cpu = 0, switches = 0;
     for (const auto& [pid, now] : second)
@@ -118,7 +120,10 @@ class Density {
       }
     Row& row = context_.rows.value(kGroup, idle_row(count_), "%", 100 * cpu / seconds);
     row.is_ours = true;
-    row.extra = {{"wake-ups/s", switches / seconds}, {"seconds", seconds}, {"processes", static_cast<double>(second.size())}};
+    row.extra = {{"wake-ups/s", switches / seconds},
+                 {"seconds", seconds},
+                 {"processes", static_cast<double>(second.size())},
+                 {"all_of_the_machine_%", 100 * (after.busy - before.busy) / context_.options.idle_seconds}};
   }
 
   void delete_all() {

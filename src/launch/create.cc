@@ -207,6 +207,7 @@ bool Launcher::become_sandbox(Sandbox& sandbox, const enter::EnterPlan& plan, co
   if (!sprout.serves(kind)) return false;
   auto used = sprout.use(plan);
   if (!used.pidfd) return false;
+  sandbox.program = std::move(used.program);
   if (auto taken = take_child(sandbox, used.pid, std::move(used.pidfd)); !taken) {
     sandbox.failed_errno = taken.error().sys();
     sandbox.failed_detail = taken.error().what();
@@ -226,6 +227,7 @@ Result<> Launcher::ask_stem(const enter::EnterPlan& plan, const std::string& id)
   auto now = static_cast<std::uint64_t>(boot_now_nanos());
   auto& stem = *std::ranges::min_element(stems_, {}, &Stem::under_way);
   int before = stem.fd();
+  if (stem.is_crowded()) stem.freshen();  // also where there is no calm moment
   auto asked = stem.divide(plan, id, now);
   CHECK_OK(watch_stem(stem, before));
   if (stem.has_lost()) hear_stems();  // no descriptor is left that could tell of them
@@ -259,13 +261,14 @@ void Launcher::hear_stems() {
   }
   for (const auto& answer : answers)
     if (answer.id.empty())
-      on_sprouted(answer.child);
+      on_sprouted(answer);
     else if (auto* sandbox = find(answer.id))
       on_divided(*sandbox, answer);
 }
 
 void Launcher::on_divided(Sandbox& sandbox, const Stem::Answer& answer) {
   sandbox.dividing = false;
+  sandbox.program = answer.program;
   auto taken = answer.child < 0 ? Result<>(Error::from_errno("divide", -answer.child))
                                 : take_child(sandbox, answer.child, Fd(sys::raw::pidfd_open(answer.child)));
   if (sandbox.pid == 0) abandon_division(sandbox);

@@ -82,7 +82,7 @@ Result<Host> Host::prepare(const HostOptions& options) {
   TRY(host.dev_null_, sys::open_at(AT_FDCWD, "/dev/null", O_RDWR));
   host.facts_.dev_null = host.dev_null_.get();
   host.facts_.scaffold_path = host.scaffold_path();
-  TRY(host.execd_, seal_program(options.execd, Pages::large));
+  TRY(host.execd_, seal_program(options.execd));
   CHECK_OK(host.compile_filters());
   host.list_proc();
   host.facts_.directories = host_directories();

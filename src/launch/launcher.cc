@@ -41,6 +41,7 @@ const Request* as(const Received& message) {
 Launcher::Launcher(LauncherOptions options, Host host, Cgroups groups, Ledger ledger, IdRanges ranges)
     : options_(std::move(options)),
       host_(std::move(host)),
+      programs_(host_.execd()),
       groups_(std::move(groups)),
       ledger_(std::move(ledger)),
       ranges_(std::move(ranges)),
@@ -62,7 +63,7 @@ Result<std::unique_ptr<Launcher>> Launcher::start(const LauncherOptions& options
   launcher->lock_ = std::move(lock);
   CHECK_OK(launcher->groups_.join_device_rules());
   auto usual = static_cast<std::size_t>(std::clamp(::sysconf(_SC_NPROCESSORS_ONLN) / 4, 1l, 4l));
-  for (std::size_t i = 0; i < (options.stems > 0 ? options.stems : usual); ++i) launcher->stems_.emplace_back(launcher->host_.execd());
+  for (std::size_t i = 0; i < (options.stems > 0 ? options.stems : usual); ++i) launcher->stems_.emplace_back(launcher->programs_);
   CHECK_OK(launcher->open_loop());
   launcher->freshen_stems();
   CHECK_OK(launcher->adopt());

@@ -72,6 +72,7 @@ class Launcher {
     Phase phase = Phase::making;
     std::int32_t pid = 0;
     Fd pidfd;
+    ProgramCopy program;
     Fd report;   // while making
     Fd set_up;   // a spare's: the set-up goes this way when it is claimed
     Fd started;  // while making, when the answer does not wait for execd: ends when the new process is a sandbox
@@ -199,7 +200,7 @@ class Launcher {
   bool wants_sprout() const;
   bool sprout_one();
   Result<> ask_for_sprout();
-  void on_sprouted(std::int32_t child);
+  void on_sprouted(const Stem::Answer& answer);
   void on_sprout_death();
 
   // claim.cc: sandboxes made ahead of time
@@ -236,6 +237,7 @@ class Launcher {
 
   LauncherOptions options_;
   Host host_;
+  ProgramCopies programs_;
   std::deque<Stem> stems_;
   Cgroups groups_;
   Ledger ledger_;

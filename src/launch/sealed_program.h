@@ -10,5 +10,6 @@ namespace osb::launch {
 // large: for a program that divides often (sys/large_segments.h).
 enum class Pages { usual, large };
 Result<Fd> seal_program(const std::string& path, Pages pages = Pages::usual);
+Result<Fd> seal_program(int file, Pages pages);  // from a file that is open: all of it
 
 }  // namespace osb::launch

@@ -24,6 +24,7 @@ Sprout& Sprout::operator=(Sprout&& other) {
   kind_ = std::move(other.kind_);
   pid_ = other.pid_;
   pidfd_ = std::move(other.pidfd_);
+  program_ = std::move(other.program_);
   socket_ = std::move(other.socket_);
   epoll_ = other.epoll_;
   return *this;
@@ -47,7 +48,7 @@ Sprout::Used Sprout::use(enter::EnterPlan plan) {
   }
   socket_.reset();
   ::epoll_ctl(epoll_, EPOLL_CTL_DEL, pidfd_.get(), nullptr);
-  return {pid_, std::move(pidfd_)};
+  return {pid_, std::move(pidfd_), std::move(program_)};
 }
 
 void Sprout::end() {
@@ -62,6 +63,7 @@ void Sprout::end() {
   if (::waitid(P_PIDFD, static_cast<id_t>(pidfd_.get()), &info, WEXITED | WNOHANG) != 0 || info.si_pid == 0)
     log::error("a first process that nobody needs does not die", {{"pid", pid_}});
   pidfd_.reset();
+  program_.reset();
 }
 
 }  // namespace osb::launch

@@ -7,6 +7,7 @@
 
 #include "base/fd.h"
 #include "enter/plan.h"
+#include "launch/program_copies.h"
 
 namespace osb::launch {
 
@@ -24,8 +25,13 @@ class Sprout {
  public:
   Sprout() = default;
   // `epoll`, which may know the pidfd, is told before that is closed: helpers hold copies that would keep the registration alive.
-  Sprout(SproutKind kind, std::int32_t pid, Fd pidfd, Fd socket, int epoll)
-      : kind_(std::move(kind)), pid_(pid), pidfd_(std::move(pidfd)), socket_(std::move(socket)), epoll_(epoll) {}
+  Sprout(SproutKind kind, std::int32_t pid, Fd pidfd, ProgramCopy program, Fd socket, int epoll)
+      : kind_(std::move(kind)),
+        pid_(pid),
+        pidfd_(std::move(pidfd)),
+        program_(std::move(program)),
+        socket_(std::move(socket)),
+        epoll_(epoll) {}
   Sprout(Sprout&&) = default;
   Sprout& operator=(Sprout&& other);
   ~Sprout() { end(); }
@@ -37,6 +43,7 @@ class Sprout {
   struct Used {
     std::int32_t pid = 0;
     Fd pidfd;
+    ProgramCopy program;
   };
   // The plan is on its way, and the process is the caller's; no pidfd: it is dead, and has been reaped.
   Used use(enter::EnterPlan plan);
@@ -46,6 +53,7 @@ class Sprout {
   SproutKind kind_;
   std::int32_t pid_ = 0;
   Fd pidfd_;
+  ProgramCopy program_;
   Fd socket_;  // it ends when this does
   int epoll_ = -1;
 };

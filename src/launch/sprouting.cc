@@ -43,14 +43,15 @@ Result<> Launcher::ask_for_sprout() {
   return ask_stem(plan, {});
 }
 
-void Launcher::on_sprouted(std::int32_t child) {
+void Launcher::on_sprouted(const Stem::Answer& answer) {
+  auto child = answer.child;
   if (!sprouting_) return;
   auto [berth, kind, socket] = *std::exchange(sprouting_, std::nullopt);
   Fd pidfd(child > 0 ? sys::raw::pidfd_open(child) : -1);
   if (pidfd) {
     // Without the watch it would be buried by whoever wants to use it.
     if (auto watched = watch(pidfd.get(), {.what = Watched::sprout, .client = 0, .id = {}}); !watched) barren_ = true;
-    berth.sprout = Sprout(std::move(kind), child, std::move(pidfd), std::move(socket), epoll_.get());
+    berth.sprout = Sprout(std::move(kind), child, std::move(pidfd), answer.program, std::move(socket), epoll_.get());
     return berths_.give_back(std::move(berth));
   }
   barren_ = true;

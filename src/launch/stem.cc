@@ -39,6 +39,7 @@ constexpr int kRoom = 4 << 20;
 
 Result<> Stem::start() {
   stop();
+  TRY(program_, execd_.take());
   int ends[2];
   if (::socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, ends) != 0) return Error::from_errno("socketpair", errno);
   Fd ours(ends[0]);
@@ -46,7 +47,7 @@ Result<> Stem::start() {
   // Room for the plans of a burst; without the right to that much, what is asked beyond the usual fails one by one.
   ::setsockopt(ours.get(), SOL_SOCKET, SO_SNDBUFFORCE, &kRoom, sizeof kRoom);
   pid_ = ::fork();
-  if (pid_ == 0) become_stem(execd_.get(), theirs.get());
+  if (pid_ == 0) become_stem(program_->get(), theirs.get());
   if (pid_ < 0) return Error::from_errno("fork", errno);
   socket_ = std::move(ours);
   fresh_ = true;
@@ -96,8 +97,8 @@ Result<> Stem::divide(const enter::EnterPlan& plan, std::string id, std::uint64_
   return Ok{};
 }
 
-Stem::Answer Stem::take(std::deque<Asked>& from, std::int32_t child) {
-  Answer answer{std::move(from.front().id), child};
+Stem::Answer Stem::take(std::deque<Asked>& from, std::int32_t child, ProgramCopy program) {
+  Answer answer{std::move(from.front().id), child, std::move(program)};
   from.pop_front();
   return answer;
 }
@@ -106,10 +107,10 @@ std::optional<Stem::Answer> Stem::next_answer() {
   if (is_busy()) {
     std::int32_t child = 0;
     auto n = ::recv(socket_.get(), &child, sizeof child, MSG_DONTWAIT);
-    if (n == sizeof child) return take(under_way_, child);
+    if (n == sizeof child) return take(under_way_, child, program_);
     if (n >= 0 || (errno != EAGAIN && errno != EINTR)) stop();
   }
-  if (has_lost()) return take(lost_, -EPIPE);
+  if (has_lost()) return take(lost_, -EPIPE, {});
   return std::nullopt;
 }
 

@@ -9,13 +9,13 @@
 #include "base/fd.h"
 #include "base/result.h"
 #include "enter/plan_message.h"
+#include "launch/program_copies.h"
 
 namespace osb::launch {
 
 class Stem {
  public:
-  // `execd`: the sealed program.
-  explicit Stem(const Fd& execd) : execd_(execd) {}
+  explicit Stem(ProgramCopies& execd) : execd_(execd) {}
   Stem(const Stem&) = delete;
   Stem& operator=(const Stem&) = delete;
   ~Stem() { stop(); }
@@ -28,6 +28,7 @@ class Stem {
     // Ours, on its way into its sandbox; or an errno, negative. -EPIPE: the stem died or was given up, and there may be a child all the
     // same, in the plan's group.
     std::int32_t child = 0;
+    ProgramCopy program = {};  // what it runs
   };
   std::optional<Answer> next_answer();
 
@@ -38,7 +39,8 @@ class Stem {
   bool has_lost() const { return !lost_.empty(); }
   bool is_silent_since(std::uint64_t moment) const { return is_busy() && under_way_.front().asked_at <= moment; }
   std::size_t under_way() const { return under_way_.size(); }
-  bool wants_change() const { return !is_busy() && (!socket_ || divisions_ >= kDivisions); }
+  bool is_crowded() const { return socket_ && ProgramCopies::is_crowded(program_); }
+  bool wants_change() const { return !is_busy() && (!socket_ || divisions_ >= kDivisions || is_crowded()); }
   // Starts one if none runs or the present one has served its time. Only while it is not busy.
   void freshen();
   void stop();  // next_answer() then tells that whatever was under way is lost
@@ -50,7 +52,8 @@ class Stem {
   Result<> start();
   Result<> send(const enter::PlanMessage& message);
 
-  const Fd& execd_;
+  ProgramCopies& execd_;
+  ProgramCopy program_;
   std::int32_t pid_ = 0;
   Fd socket_;
   bool fresh_ = false;
@@ -59,7 +62,7 @@ class Stem {
     std::string id;
     std::uint64_t asked_at;
   };
-  static Answer take(std::deque<Asked>& from, std::int32_t child);
+  static Answer take(std::deque<Asked>& from, std::int32_t child, ProgramCopy program);
   std::deque<Asked> under_way_;  // in the order of the answers of the stem that runs
   std::deque<Asked> lost_;       // asked of one that is gone
 };

@@ -2,6 +2,9 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <poll.h>
+#include <sys/stat.h>
+
+#include <set>
 
 #include "launch/id_range.h"
 #include "sys/raw.h"
@@ -146,6 +149,23 @@ TEST(CreateSteps, AStemThatDoesNotAnswerFailsOneCreateAndIsReplaced) {
   EXPECT_EQ(launcher.create(launcher.request(random_id_text())).failed, Step::clone);
   EXPECT_TRUE(eventually([&] { return traces_of(launcher.instance()) == before; }));
   EXPECT_EQ(launcher.create(launcher.request(random_id_text())).failed, Step::none);  // control
+}
+
+ino_t program_of(int pid) {
+  struct stat info{};
+  EXPECT_EQ(::stat(cat("/proc/", pid, "/exe").c_str(), &info), 0);
+  return info.st_ino;
+}
+
+TEST(CreateSteps, ACrowdDoesNotRunOneFile) {
+  NEED(kernel_test::need_root());
+  LaunchHarness launcher({"--stems", "1"});
+  auto made = [&] { return program_of(launcher.create(launcher.request(random_id_text())).pid); };
+  auto first = made();
+  for (int i = 0; i < 300; ++i) ASSERT_EQ(made(), first);
+  std::set<ino_t> programs;
+  for (int i = 0; i < 300; ++i) programs.insert(made());
+  EXPECT_EQ(programs.size(), 2u);
 }
 
 // Answers are told apart by their order alone, so none of a dead stem's may be taken for one of the next.
