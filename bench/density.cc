@@ -145,14 +145,15 @@ class Density {
       row.unusable = (context_.options.quick ? "a quick run waits 2 s; " : "") + left.compared_with(traces_);
   }
 
-  // Until there is no more than that, or `seconds` have passed since `start`.
+  // Until there is no more than that, or `seconds` have passed since `start`. Looking takes a good part of a second while there are tens of
+  // thousands of groups, on processors that have better to do: most of the time it does not look.
   Traces wait_for(Clock::time_point start, const Traces& wanted, double seconds) {
-    Traces left = traces_of(daemon_);
-    while (left.more_than(wanted) && seconds_since(start) < seconds) {
-      pause_ms(20);
-      left = traces_of(daemon_);
+    while (true) {
+      auto began = Clock::now();
+      Traces left = traces_of(daemon_);
+      if (!left.more_than(wanted) || seconds_since(start) >= seconds) return left;
+      pause_ms(std::max(20.0, 2e3 * seconds_since(began)));
     }
-    return left;
   }
 
   Context& context_;

@@ -14,8 +14,8 @@ std::string to_lower(std::string_view text) {
   return out;
 }
 
-bool iequals_same_size(const char* a, const char* b, std::size_t size) {
-  return std::equal(a, a + size, b, [](char x, char y) { return x == y || lower(x) == lower(y); });
+bool iequals_same_size(std::string_view a, std::string_view b) {
+  return std::ranges::equal(a, b, [](char x, char y) { return x == y || lower(x) == lower(y); });
 }
 
 void grow_for(std::string& out, std::size_t more) {

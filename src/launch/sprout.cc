@@ -19,7 +19,7 @@ constexpr int kPatienceMillis = 2000;
 
 }  // namespace
 
-Sprout& Sprout::operator=(Sprout&& other) {
+Sprout& Sprout::operator=(Sprout&& other) noexcept {
   end();
   kind_ = std::move(other.kind_);
   pid_ = other.pid_;

@@ -33,7 +33,7 @@ class Sprout {
         socket_(std::move(socket)),
         epoll_(epoll) {}
   Sprout(Sprout&&) = default;
-  Sprout& operator=(Sprout&& other);
+  Sprout& operator=(Sprout&& other) noexcept;
   ~Sprout() { end(); }
 
   explicit operator bool() const { return static_cast<bool>(pidfd_); }
