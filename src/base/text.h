@@ -63,9 +63,7 @@ inline char lower(char c) { return c >= 'A' && c <= 'Z' ? static_cast<char>(c - 
 std::string to_lower(std::string_view text);
 bool iequals_same_size(std::string_view a, std::string_view b);
 // Most names that are compared differ in length.
-inline bool iequals(std::string_view a, std::string_view b) {
-  return a.size() == b.size() && iequals_same_size(a, b);
-}
+inline bool iequals(std::string_view a, std::string_view b) { return a.size() == b.size() && iequals_same_size(a, b); }
 std::string_view trim(std::string_view text);                                // spaces and tabs at both ends
 std::vector<std::string_view> split(std::string_view text, char separator);  // keeps empty parts
 

@@ -22,15 +22,9 @@
 namespace osb::confine {
 namespace {
 
-constexpr std::size_t kMaxClients = 16;
 constexpr std::uint64_t kFirstClientWithin = 30'000'000'000;
 
 std::uint64_t now_nanos() { return static_cast<std::uint64_t>(boot_now_nanos()); }
-
-template <class Request>
-const Request* as(const launch::Received& message) {
-  return message.size >= sizeof(Request) ? reinterpret_cast<const Request*>(message.bytes) : nullptr;
-}
 
 bool is_free(const std::string& lock_file) {
   auto lock = sys::open_at(AT_FDCWD, lock_file.c_str(), O_RDWR);
@@ -93,13 +87,13 @@ void Keeper::unwatch(int fd) {
 }
 
 bool Keeper::finished() const {
-  bool abandoned = clients_.empty() && (had_client_ || now_nanos() >= give_up_at_);
+  bool abandoned = clients_.empty() && (clients_.had_any() || now_nanos() >= give_up_at_);
   return (stopping_ || abandoned) && sandboxes_.empty();
 }
 
 Result<> Keeper::run() {
   while (!finished()) {
-    if (had_client_ && clients_.empty()) destroy_all();
+    if (clients_.had_any() && clients_.empty()) destroy_all();
     epoll_event events[64];
     int n = ::epoll_wait(epoll_.get(), events, 64, -1);
     if (n < 0 && errno != EINTR) return Error::from_errno("epoll_wait", errno);
@@ -133,7 +127,7 @@ void Keeper::leave_nothing() {
 void Keeper::on_ready(int fd, const Watch& watch) {
   switch (watch.what) {
     case Watched::listener: return accept_client();
-    case Watched::client: return read_client(watch.client);
+    case Watched::client: return clients_.read(watch.client);
     case Watched::timer: return on_timer();
     case Watched::helper: return reap_helper(fd);
     case Watched::report:
@@ -146,48 +140,17 @@ void Keeper::on_ready(int fd, const Watch& watch) {
 }
 
 void Keeper::accept_client() {
-  Fd socket(::accept4(listener_.get(), nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK));
-  if (!socket || clients_.size() >= kMaxClients || !launch::peer_is_allowed(socket.get(), ::geteuid())) return;
-  auto number = next_client_++;
-  int fd = socket.get();
-  clients_.emplace(number, launch::Channel(std::move(socket)));
-  had_client_ = true;
-  if (auto watched = watch(fd, {Watched::client, number}); !watched) clients_.erase(number);
-}
-
-void Keeper::read_client(std::uint64_t client) {
-  static launch::Received message;  // large; one thread uses it, one message at a time
-  for (int i = 0; i < 64; ++i) {
-    auto found = clients_.find(client);
-    if (found == clients_.end()) return;
-    if (found->second.is_behind()) return catch_up(client);
-    auto got = found->second.receive(message);
-    if (!got) return drop_client(client);
-    if (!*got) return;
-    dispatch(client, message);
-  }
-}
-
-// Either what waits goes on its way, or we are told when there is room for it.
-void Keeper::catch_up(std::uint64_t client) {
-  if (auto sent = clients_.find(client)->second.catch_up(epoll_.get()); !sent) drop_client(client);
-}
-
-void Keeper::drop_client(std::uint64_t client) {
-  auto found = clients_.find(client);
-  if (found == clients_.end()) return;
-  unwatch(found->second.fd());
-  clients_.erase(found);
+  clients_.accept(Fd(::accept4(listener_.get(), nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK)), ::geteuid());
 }
 
 void Keeper::dispatch(std::uint64_t client, launch::Received& message) {
-  const auto* head = as<wire::Head>(message);
-  if (head == nullptr || head->version != wire::kVersion) return drop_client(client);
+  const auto* head = message.as<wire::Head>();
+  if (head == nullptr || head->version != wire::kVersion) return clients_.drop(client);
   Pending to{client, head->seq};
   auto of_sandbox = [&](auto act) {
-    const auto* request = as<wire::SandboxRequest>(message);
+    const auto* request = message.as<wire::SandboxRequest>();
     auto* sandbox = request == nullptr ? nullptr : find(request->id);
-    if (sandbox == nullptr || sandbox->phase == Phase::dying) return reply_status(to, head->op, ENOENT);
+    if (sandbox == nullptr || sandbox->phase == Phase::dying) return clients_.reply_status(to, head->op, ENOENT);
     act(*sandbox);
   };
   switch (head->op) {
@@ -197,63 +160,39 @@ void Keeper::dispatch(std::uint64_t client, launch::Received& message) {
       hello.pid = static_cast<std::uint32_t>(::getpid());
       hello.live = static_cast<std::uint32_t>(sandboxes_.size());
       hello.landlock_abi = static_cast<std::uint32_t>(host_.facts().landlock_abi);
-      return reply(to, &hello, sizeof hello);
+      return clients_.reply(to, &hello, sizeof hello);
     }
     case wire::Op::create: {
-      constexpr std::size_t kWithoutLayers = sizeof(wire::CreateRequest) - sizeof(wire::CreateRequest::layers);
       static wire::CreateRequest request;
-      request = {};
-      std::memcpy(&request, message.bytes, std::min(message.size, sizeof request));
-      if (message.size < kWithoutLayers + request.layer_count * sizeof(wire::Digest)) return drop_client(client);
+      if (!launch::read_create(message, request)) return clients_.drop(client);
       return create(to, request, std::move(message.descriptor));
     }
     case wire::Op::destroy:
       return of_sandbox([&](Sandbox& sandbox) {
         kill(sandbox, wire::Cause::destroyed);
-        reply_status(to, wire::Op::destroy, 0);
+        clients_.reply_status(to, wire::Op::destroy, 0);
       });
     case wire::Op::dial: return of_sandbox([&](const Sandbox& sandbox) { dial(to, sandbox); });
     case wire::Op::usage: return of_sandbox([&](const Sandbox& sandbox) { usage(to, sandbox); });
     case wire::Op::set_deadline:
-      if (const auto* request = as<wire::DeadlineRequest>(message)) return set_deadline(to, *request);
-      return drop_client(client);
+      if (const auto* request = message.as<wire::DeadlineRequest>()) return set_deadline(to, *request);
+      return clients_.drop(client);
     case wire::Op::list:
-      if (const auto* request = as<wire::ListRequest>(message)) return list(to, *request);
-      return drop_client(client);
+      if (const auto* request = message.as<wire::ListRequest>()) return list(to, *request);
+      return clients_.drop(client);
     case wire::Op::stop:
       stopping_ = true;
       close_door();
-      reply_status(to, wire::Op::stop, 0);
+      clients_.reply_status(to, wire::Op::stop, 0);
       return destroy_all();
     case wire::Op::freeze:
     case wire::Op::thaw:
     case wire::Op::snapshot:
     case wire::Op::stage_volume:
-    case wire::Op::claim: return reply_status(to, head->op, EOPNOTSUPP);
+    case wire::Op::claim: return clients_.reply_status(to, head->op, EOPNOTSUPP);
     case wire::Op::exited: break;
   }
-  drop_client(client);
-}
-
-void Keeper::reply(const Pending& to, const void* message, std::size_t size) {
-  auto found = clients_.find(to.client);
-  if (found == clients_.end()) return;
-  if (auto sent = found->second.send(message, size); !sent) return drop_client(to.client);
-  if (found->second.is_behind()) catch_up(to.client);
-}
-
-void Keeper::reply_status(const Pending& to, wire::Op op, int sys) {
-  wire::StatusReply message;
-  message.head.op = op;
-  message.head.seq = to.seq;
-  message.sys = sys;
-  reply(to, &message, sizeof message);
-}
-
-void Keeper::broadcast(const void* message, std::size_t size) {
-  std::vector<std::uint64_t> all;
-  for (const auto& [number, channel] : clients_) all.push_back(number);
-  for (auto number : all) reply({number, 0}, message, size);
+  clients_.drop(client);
 }
 
 Keeper::Sandbox* Keeper::find(const std::string& id) {
@@ -262,13 +201,13 @@ Keeper::Sandbox* Keeper::find(const std::string& id) {
 }
 
 Keeper::Sandbox* Keeper::find(const wire::Key& key) {
-  std::string_view text(key.text, ::strnlen(key.text, sizeof key.text));
+  auto text = wire::text_of(key);
   return is_id_text(text) ? find(std::string(text)) : nullptr;
 }
 
 // A handful of sandboxes of one user: the next deadline is looked for, not kept in order. Zero disarms.
 void Keeper::arm_timer() {
-  std::uint64_t at = had_client_ ? 0 : give_up_at_;
+  std::uint64_t at = clients_.had_any() ? 0 : give_up_at_;
   auto sooner = [&](std::uint64_t when) { at = at == 0 || when < at ? std::max<std::uint64_t>(when, 1) : at; };
   for (const auto& [id, sandbox] : sandboxes_) {
     if (sandbox.phase != Phase::dying && sandbox.deadline != 0) sooner(sandbox.deadline);

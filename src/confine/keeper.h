@@ -15,7 +15,7 @@
 #include "base/fd.h"
 #include "base/result.h"
 #include "confine/host.h"
-#include "launch/channel.h"
+#include "launch/clients.h"
 
 namespace osb::confine {
 
@@ -26,7 +26,7 @@ struct KeeperOptions {
   wire::Step die_at = wire::Step::none;   // ... or the process that carries it out dies
 };
 
-class Keeper {
+class Keeper final : launch::Clients::Owner {
  public:
   static Result<std::unique_ptr<Keeper>> start(const KeeperOptions& options);
   // Serves until it is stopped or its last client has gone.
@@ -35,10 +35,7 @@ class Keeper {
  private:
   enum class Phase { making, live, dying };
 
-  struct Pending {  // a request that is answered later
-    std::uint64_t client = 0;
-    std::uint64_t seq = 0;
-  };
+  using Pending = launch::Pending;
 
   struct Sandbox {
     std::string id;
@@ -72,16 +69,12 @@ class Keeper {
   // keeper.cc: the loop and the dispatch
   Result<> open_doors();
   Result<> watch(int fd, Watch watch);
-  void unwatch(int fd);
+  void unwatch(int fd) override;
   void on_ready(int fd, const Watch& watch);
   void accept_client();
-  void read_client(std::uint64_t client);
-  void catch_up(std::uint64_t client);
-  void drop_client(std::uint64_t client);
-  void dispatch(std::uint64_t client, launch::Received& message);
-  void reply(const Pending& to, const void* message, std::size_t size);
-  void reply_status(const Pending& to, wire::Op op, int sys);
-  void broadcast(const void* message, std::size_t size);
+  Result<> watch_client(int fd, std::uint64_t client) override { return watch(fd, {Watched::client, client}); }
+  void dispatch(std::uint64_t client, launch::Received& message) override;
+  void on_client_gone(std::uint64_t) override {}  // a create that nobody waits for any more is ended with all the others
   void arm_timer();
   void on_timer();
   Sandbox* find(const std::string& id);
@@ -124,11 +117,9 @@ class Keeper {
   Fd listener_;
   std::unordered_map<int, Watch> watches_;
   std::map<int, Fd> helpers_;
-  std::map<std::uint64_t, launch::Channel> clients_;
-  std::uint64_t next_client_ = 1;
+  launch::Clients clients_{*this, epoll_};
   std::uint64_t give_up_at_ = 0;  // nobody has come until then: there is nothing to stay for
   std::uint64_t next_look_ = 0;   // at the memory of sandboxes
-  bool had_client_ = false;
   bool stopping_ = false;
   std::map<std::string, Sandbox, std::less<>> sandboxes_;
 };

@@ -29,10 +29,10 @@ namespace {
 
 void Keeper::set_deadline(const Pending& to, const wire::DeadlineRequest& request) {
   auto* sandbox = find(request.id);
-  if (sandbox == nullptr || sandbox->phase == Phase::dying) return reply_status(to, wire::Op::set_deadline, ENOENT);
+  if (sandbox == nullptr || sandbox->phase == Phase::dying) return clients_.reply_status(to, wire::Op::set_deadline, ENOENT);
   sandbox->deadline = request.deadline_boot_nanos;
   arm_timer();
-  reply_status(to, wire::Op::set_deadline, 0);
+  clients_.reply_status(to, wire::Op::set_deadline, 0);
 }
 
 void Keeper::list(const Pending& to, const wire::ListRequest& request) {
@@ -48,7 +48,7 @@ void Keeper::list(const Pending& to, const wire::ListRequest& request) {
     entry.dying = at->second.phase == Phase::dying;
   }
   page.more = at != sandboxes_.end();
-  reply(to, &page, sizeof page - (wire::ListReply::kPage - page.count) * sizeof(wire::ListEntry));
+  clients_.reply(to, &page, sizeof page - (wire::ListReply::kPage - page.count) * sizeof(wire::ListEntry));
 }
 
 void Keeper::usage(const Pending& to, const Sandbox& sandbox) {
@@ -73,12 +73,12 @@ void Keeper::usage(const Pending& to, const Sandbox& sandbox) {
   answer.disk_limit_bytes = store.total_bytes;
   answer.network_received_bytes = network.received_bytes;
   answer.network_sent_bytes = network.sent_bytes;
-  reply(to, &answer, sizeof answer);
+  clients_.reply(to, &answer, sizeof answer);
 }
 
 void Keeper::dial(const Pending& to, const Sandbox& sandbox) {
-  auto found = clients_.find(to.client);
-  if (found == clients_.end()) return;
+  int client = clients_.socket_of(to.client);
+  if (client < 0) return;
   wire::StatusReply answer;
   answer.head.op = wire::Op::dial;
   answer.head.seq = to.seq;
@@ -88,8 +88,8 @@ void Keeper::dial(const Pending& to, const Sandbox& sandbox) {
   args.pidfd = reinterpret_cast<std::uint64_t>(&pidfd);
   args.exit_signal = SIGCHLD;
   int child = sys::raw::clone3(args);
-  if (child == 0) fetch_socket(found->second.fd(), sandbox.pidfd.get(), answer);
-  if (child < 0) return reply_status(to, wire::Op::dial, errno);
+  if (child == 0) fetch_socket(client, sandbox.pidfd.get(), answer);
+  if (child < 0) return clients_.reply_status(to, wire::Op::dial, errno);
   helpers_.emplace(pidfd, Fd(pidfd));
   if (auto watched = watch(pidfd, {Watched::helper}); !watched) reap_helper(pidfd);
 }

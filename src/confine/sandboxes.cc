@@ -58,10 +58,10 @@ void Keeper::create(const Pending& to, const wire::CreateRequest& request, Fd se
   refused.head.seq = to.seq;
   refused.failed = Step::validate;
   refused.sys = EINVAL;
-  if (!is_id_text(id) || !setup || stopping_) return reply(to, &refused, sizeof refused);
+  if (!is_id_text(id) || !setup || stopping_) return clients_.reply(to, &refused, sizeof refused);
   auto [at, fresh] = sandboxes_.try_emplace(id);
   refused.sys = EEXIST;
-  if (!fresh) return reply(to, &refused, sizeof refused);
+  if (!fresh) return clients_.reply(to, &refused, sizeof refused);
   Sandbox& sandbox = at->second;
   sandbox.id = id;
   sandbox.create = to;
@@ -168,7 +168,7 @@ void Keeper::answer_create(Sandbox& sandbox) {
   Pending to = *std::exchange(sandbox.create, std::nullopt);
   if (answer.failed != Step::none)
     log::warn("create failed", {{"id", sandbox.id}, {"step", wire::name_of(answer.failed)}, {"error", sandbox.failed_detail}});
-  reply(to, &answer, sizeof answer);
+  clients_.reply(to, &answer, sizeof answer);
 }
 
 // The end of pid 1 is the end of every process in its namespace.
@@ -225,7 +225,7 @@ void Keeper::finish(Sandbox& sandbox) {
   event.memory_peak_bytes = sandbox.peak_bytes;
   event.oom_kills = sandbox.oom_kills;
   sandboxes_.erase(sandboxes_.find(std::string(sandbox.id)));
-  if (!never_lived) broadcast(&event, sizeof event);
+  if (!never_lived) clients_.broadcast(&event, sizeof event);
   arm_timer();
 }
 

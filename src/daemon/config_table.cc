@@ -328,8 +328,8 @@ const Option kOptions[] = {
      "what sandboxes made ahead of time may take together", true, [](Config& c, View t) { return set_pool_memory(c.pool.max_memory, t); },
      [](C c) { return c.pool.max_memory ? cat(*c.pool.max_memory) : std::string("null"); }},
     {"pool.parts", "OPENSANDBOX_POOL_PARTS", "pool-parts", "whole number 0..256; 0 = none",
-     "berths (id range, namespaces, groups, first process) made ahead for sandboxes that are made on the spot; 0 also: none is used again", true,
-     [](Config& c, View t) { return set_number(c.pool.parts, t, 0, 256); }, [](C c) { return cat(c.pool.parts); }},
+     "berths (id range, namespaces, groups, first process) made ahead for sandboxes that are made on the spot; 0 also: none is used again",
+     true, [](Config& c, View t) { return set_number(c.pool.parts, t, 0, 256); }, [](C c) { return cat(c.pool.parts); }},
 
     {"pools", "", "", "list of {name, image, cpu, memory, disk, pids, mode, syscalls, root, buffer_min, buffer_max, pool_min, pool_max}",
      "named pools, for creates whose extensions.poolRef names one", false, nullptr, show_pools},

@@ -7,6 +7,7 @@
 #include <sys/un.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <cstring>
 
@@ -20,6 +21,14 @@ namespace {
 constexpr std::size_t kMostWaiting = 65'536;
 
 }  // namespace
+
+bool read_create(const Received& message, wire::CreateRequest& into) {
+  constexpr std::size_t kWithoutLayers = sizeof(wire::CreateRequest) - sizeof(wire::CreateRequest::layers);
+  if (message.size < kWithoutLayers) return false;
+  into = {};
+  std::memcpy(&into, message.bytes, std::min(message.size, sizeof into));
+  return message.size >= kWithoutLayers + into.layer_count * sizeof(wire::Digest);
+}
 
 Result<bool> Channel::receive(Received& into) {
   auto n = sys::receive_with_descriptor(socket_.get(), into.bytes, sizeof into.bytes, MSG_DONTWAIT, into.descriptor);

@@ -16,7 +16,16 @@ struct Received {
   alignas(8) char bytes[wire::kMaxMessage];
   std::size_t size = 0;
   Fd descriptor;  // at most one; others are closed unseen
+
+  // A request of fixed layout, or nothing when there are fewer bytes than it takes.
+  template <class Request>
+  const Request* as() const {
+    return size >= sizeof(Request) ? reinterpret_cast<const Request*>(bytes) : nullptr;
+  }
 };
+
+// A create ends with its last layer, not with room for the most there can be. False: it is cut short.
+bool read_create(const Received& message, wire::CreateRequest& into);
 
 class Channel {
  public:

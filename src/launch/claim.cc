@@ -28,7 +28,7 @@ void Launcher::claim(const Pending& to, const wire::ClaimRequest& request, Fd se
   auto* sandbox = find(request.id);
   bool spare = sandbox != nullptr && sandbox->phase == Phase::live && sandbox->set_up && sandbox->spare_of == to.client;
   refused.sys = sandbox == nullptr ? ENOENT : !spare ? EBUSY : EINVAL;
-  if (!spare || !setup) return reply(to, &refused, sizeof refused);
+  if (!spare || !setup) return clients_.reply(to, &refused, sizeof refused);
   sandbox->create = to;
   if (auto handed = hand_over(*sandbox, request, setup); !handed) {
     sandbox->failed = wire::Step::entrypoint;

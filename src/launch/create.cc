@@ -70,10 +70,10 @@ void Launcher::create(const Pending& to, const wire::CreateRequest& request, Fd 
   refused.head.seq = to.seq;
   refused.failed = Step::validate;
   refused.sys = EINVAL;
-  if (!is_id_text(id) || !setup || stopping_) return reply(to, &refused, sizeof refused);
+  if (!is_id_text(id) || !setup || stopping_) return clients_.reply(to, &refused, sizeof refused);
   auto [at, fresh] = sandboxes_.try_emplace(id);
   refused.sys = EEXIST;
-  if (!fresh) return reply(to, &refused, sizeof refused);
+  if (!fresh) return clients_.reply(to, &refused, sizeof refused);
   Sandbox& sandbox = at->second;
   sandbox.id = id;
   sandbox.create = to;
@@ -383,7 +383,7 @@ void Launcher::answer_create(Sandbox& sandbox) {
   if (answer.sys == ENOENT && answer.failed != Step::none && lost_home()) return;  // whoever asks again finds the next launcher
   if (answer.failed != Step::none)
     log::warn("create failed", {{"id", sandbox.id}, {"step", wire::name_of(answer.failed)}, {"error", sandbox.failed_detail}});
-  reply(to, &answer, sizeof answer);
+  clients_.reply(to, &answer, sizeof answer);
 }
 
 }  // namespace osb::launch

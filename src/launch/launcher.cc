@@ -19,22 +19,9 @@
 namespace osb::launch {
 namespace {
 
-constexpr std::size_t kMaxClients = 16;
 constexpr std::uint64_t kMillisecond = 1'000'000;
 constexpr std::uint64_t kCalm = 20 * kMillisecond;
 constexpr std::uint64_t kPause = 5 * kMillisecond;
-
-std::optional<std::string> id_of(const wire::Key& key) {
-  std::string_view text(key.text, ::strnlen(key.text, sizeof key.text));
-  if (!is_id_text(text)) return std::nullopt;
-  return std::string(text);
-}
-
-// A request of fixed layout, or nothing when the client sent fewer bytes than it takes.
-template <class Request>
-const Request* as(const Received& message) {
-  return message.size >= sizeof(Request) ? reinterpret_cast<const Request*>(message.bytes) : nullptr;
-}
 
 }  // namespace
 
@@ -99,7 +86,7 @@ void Launcher::unwatch(int fd) {
 }
 
 bool Launcher::finished() const {
-  bool abandoned = options_.private_instance && had_client_ && clients_.empty();
+  bool abandoned = options_.private_instance && clients_.had_any() && clients_.empty();
   bool retired = retiring_ && clients_.empty();
   if (homeless_ && !options_.private_instance) return true;
   bool ends = stopping_ || homeless_ || abandoned || retired;
@@ -108,7 +95,7 @@ bool Launcher::finished() const {
 
 Result<> Launcher::run() {
   while (!finished()) {
-    bool nobodys = homeless_ || (had_client_ && clients_.empty());
+    bool nobodys = homeless_ || (clients_.had_any() && clients_.empty());
     if (options_.private_instance && nobodys) destroy_all(wire::Cause::destroyed);
     epoll_event events[64];
     // The reserve fills while nothing waits for us: first a look without waiting, then one part, then another look.
@@ -148,7 +135,7 @@ void Launcher::on_ready(int fd, const Watch& watch) {
     case Watched::listener: return accept_client();
     case Watched::stem: return hear_stems();
     case Watched::sprout: return on_sprout_death();
-    case Watched::client: return read_client(watch.client);
+    case Watched::client: return clients_.read(watch.client);
     case Watched::timer: return run_due_chores();
     case Watched::helper: return reap_helper(fd);
     case Watched::report:
@@ -201,137 +188,83 @@ bool Launcher::works_elsewhere(const wire::HelloRequest& request) {
 
 void Launcher::accept_client() {
   Fd socket(::accept4(listener_.get(), nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK));
-  if (lost_home()) return;
-  if (!socket || clients_.size() >= kMaxClients || !peer_is_allowed(socket.get(), options_.allowed_uid)) return;
-  auto number = next_client_++;
-  int fd = socket.get();
-  clients_.emplace(number, Channel(std::move(socket)));
-  had_client_ = true;
-  if (auto watched = watch(fd, {.what = Watched::client, .client = number, .id = {}}); !watched) clients_.erase(number);
+  if (!lost_home()) clients_.accept(std::move(socket), options_.allowed_uid);
 }
 
-void Launcher::read_client(std::uint64_t client) {
-  static Received message;  // large; one thread uses it, one message at a time
-  for (int i = 0; i < 64; ++i) {
-    auto found = clients_.find(client);
-    if (found == clients_.end()) return;
-    if (found->second.is_behind()) return catch_up(client);
-    auto got = found->second.receive(message);
-    if (!got) return drop_client(client);
-    if (!*got) return;
-    dispatch(client, message);
-  }
-}
-
-// Either what waits goes on its way, or we are told when there is room for it.
-void Launcher::catch_up(std::uint64_t client) {
-  if (auto sent = clients_.find(client)->second.catch_up(epoll_.get()); !sent) drop_client(client);
-}
-
-void Launcher::drop_client(std::uint64_t client) {
-  auto found = clients_.find(client);
-  if (found == clients_.end()) return;
-  unwatch(found->second.fd());
-  clients_.erase(found);
+void Launcher::on_client_gone(std::uint64_t client) {
   drop_captures_of(client);
   drop_staged_of(client);
   end_spares_of(client);
 }
 
 void Launcher::dispatch(std::uint64_t client, Received& message) {
-  const auto* head = as<wire::Head>(message);
-  if (head == nullptr || head->version != wire::kVersion) return drop_client(client);
+  const auto* head = message.as<wire::Head>();
+  if (head == nullptr || head->version != wire::kVersion) return clients_.drop(client);
   Pending to{client, head->seq};
   if (head->op != wire::Op::hello) retiring_ = false;  // whoever only greets (doctor) does not want us to stay
   auto of_sandbox = [&](auto act) {
-    const auto* request = as<wire::SandboxRequest>(message);
+    const auto* request = message.as<wire::SandboxRequest>();
     auto* sandbox = request == nullptr ? nullptr : find(request->id);
-    if (sandbox == nullptr || sandbox->phase == Phase::dying) return reply_status(to, head->op, ENOENT);
+    if (sandbox == nullptr || sandbox->phase == Phase::dying) return clients_.reply_status(to, head->op, ENOENT);
     act(*sandbox);
   };
   switch (head->op) {
     case wire::Op::hello: {
-      if (const auto* request = as<wire::HelloRequest>(message); request != nullptr && works_elsewhere(*request))
-        return drop_client(client);
+      if (const auto* request = message.as<wire::HelloRequest>(); request != nullptr && works_elsewhere(*request))
+        return clients_.drop(client);
       wire::HelloReply hello;
       hello.head.seq = to.seq;
       hello.pid = static_cast<std::uint32_t>(::getpid());
       hello.live = static_cast<std::uint32_t>(living());
       hello.cgroup_v2 = groups_.controllers_on_v2() ? 1 : 0;
       hello.landlock_abi = static_cast<std::uint32_t>(host_.facts().landlock_abi);
-      return reply(to, &hello, sizeof hello);
+      return clients_.reply(to, &hello, sizeof hello);
     }
     case wire::Op::create: {
-      constexpr std::size_t kWithoutLayers = sizeof(wire::CreateRequest) - sizeof(wire::CreateRequest::layers);
-      if (message.size < kWithoutLayers) return drop_client(client);
       static wire::CreateRequest request;
-      request = {};
-      std::memcpy(&request, message.bytes, std::min(message.size, sizeof request));
-      if (message.size < kWithoutLayers + request.layer_count * sizeof(wire::Digest)) return drop_client(client);
+      if (!read_create(message, request)) return clients_.drop(client);
       return create(to, request, std::move(message.descriptor));
     }
     case wire::Op::claim:
-      if (const auto* request = as<wire::ClaimRequest>(message)) return claim(to, *request, std::move(message.descriptor));
-      return drop_client(client);
+      if (const auto* request = message.as<wire::ClaimRequest>()) return claim(to, *request, std::move(message.descriptor));
+      return clients_.drop(client);
     case wire::Op::destroy:
       return of_sandbox([&](Sandbox& sandbox) {
         kill(sandbox, wire::Cause::destroyed);
-        reply_status(to, wire::Op::destroy, 0);
+        clients_.reply_status(to, wire::Op::destroy, 0);
       });
     case wire::Op::freeze: return of_sandbox([&](Sandbox& sandbox) { freeze(to, sandbox); });
     case wire::Op::thaw: return of_sandbox([&](Sandbox& sandbox) { thaw(to, sandbox); });
     case wire::Op::dial: return of_sandbox([&](Sandbox& sandbox) { dial(to, sandbox); });
     case wire::Op::usage: return of_sandbox([&](Sandbox& sandbox) { usage(to, sandbox); });
     case wire::Op::set_deadline:
-      if (const auto* request = as<wire::DeadlineRequest>(message)) return set_deadline(to, *request);
-      return drop_client(client);
+      if (const auto* request = message.as<wire::DeadlineRequest>()) return set_deadline(to, *request);
+      return clients_.drop(client);
     case wire::Op::stage_volume:
-      if (const auto* request = as<wire::StageVolumeRequest>(message)) return stage_volume(to, *request, std::move(message.descriptor));
-      return drop_client(client);
+      if (const auto* request = message.as<wire::StageVolumeRequest>()) return stage_volume(to, *request, std::move(message.descriptor));
+      return clients_.drop(client);
     case wire::Op::snapshot:
-      if (const auto* request = as<wire::SnapshotRequest>(message)) return snapshot(to, *request, std::move(message.descriptor));
-      return drop_client(client);
+      if (const auto* request = message.as<wire::SnapshotRequest>()) return snapshot(to, *request, std::move(message.descriptor));
+      return clients_.drop(client);
     case wire::Op::list:
-      if (const auto* request = as<wire::ListRequest>(message)) return list(to, *request);
-      return drop_client(client);
+      if (const auto* request = message.as<wire::ListRequest>()) return list(to, *request);
+      return clients_.drop(client);
     case wire::Op::stop: {
-      const auto* request = as<wire::StopRequest>(message);
-      if (request == nullptr) return drop_client(client);
+      const auto* request = message.as<wire::StopRequest>();
+      if (request == nullptr) return clients_.drop(client);
       if (!request->destroy_all) {
         retiring_ = true;
         bool idle = sandboxes_.empty();
-        return reply_status(to, wire::Op::stop, idle ? 0 : EBUSY, idle ? "" : "sandboxes are running");
+        return clients_.reply_status(to, wire::Op::stop, idle ? 0 : EBUSY, idle ? "" : "sandboxes are running");
       }
       stopping_ = true;
       close_door();
       destroy_all(wire::Cause::destroyed);
-      return reply_status(to, wire::Op::stop, 0);
+      return clients_.reply_status(to, wire::Op::stop, 0);
     }
     case wire::Op::exited: break;
   }
-  drop_client(client);
-}
-
-void Launcher::reply(const Pending& to, const void* message, std::size_t size, int descriptor) {
-  auto found = clients_.find(to.client);
-  if (found == clients_.end()) return;
-  if (auto sent = found->second.send(message, size, descriptor); !sent) return drop_client(to.client);
-  if (found->second.is_behind()) catch_up(to.client);
-}
-
-void Launcher::reply_status(const Pending& to, wire::Op op, int sys, std::string_view detail, int descriptor) {
-  wire::StatusReply message;
-  message.head.op = op;
-  message.head.seq = to.seq;
-  message.sys = sys;
-  std::memcpy(message.detail, detail.data(), std::min(detail.size(), sizeof message.detail - 1));
-  reply(to, &message, sizeof message, descriptor);
-}
-
-void Launcher::broadcast(const void* message, std::size_t size) {
-  std::vector<std::uint64_t> all;
-  for (const auto& [number, channel] : clients_) all.push_back(number);
-  for (auto number : all) reply({number, 0}, message, size);
+  clients_.drop(client);
 }
 
 Launcher::Sandbox* Launcher::find(const std::string& id) {
@@ -340,8 +273,8 @@ Launcher::Sandbox* Launcher::find(const std::string& id) {
 }
 
 Launcher::Sandbox* Launcher::find(const wire::Key& key) {
-  auto id = id_of(key);
-  return id ? find(*id) : nullptr;
+  auto text = wire::text_of(key);
+  return is_id_text(text) ? find(std::string(text)) : nullptr;
 }
 
 void Launcher::schedule(std::uint64_t boot_nanos, Chore chore, const std::string& id) {

@@ -19,8 +19,8 @@
 #include "launch/berths.h"
 #include "launch/capture.h"
 #include "launch/cgroups.h"
-#include "launch/channel.h"
 #include "launch/chores.h"
+#include "launch/clients.h"
 #include "launch/host.h"
 #include "launch/id_range.h"
 #include "launch/ledger.h"
@@ -38,7 +38,7 @@ struct LauncherOptions {
   wire::Step die_at = wire::Step::none;   // ... or the process that carries it out dies
 };
 
-class Launcher {
+class Launcher final : Clients::Owner {
  public:
   static Result<std::unique_ptr<Launcher>> start(const LauncherOptions& options);
   // Serves until stopped; 0 = ended on request.
@@ -46,11 +46,6 @@ class Launcher {
 
  private:
   enum class Phase { making, live, dying };
-
-  struct Pending {  // a request that is answered later
-    std::uint64_t client = 0;
-    std::uint64_t seq = 0;
-  };
 
   struct Capture {  // a snapshot under way
     Pending to;
@@ -109,17 +104,13 @@ class Launcher {
   Result<> open_loop();
   Result<> listen();
   Result<> watch(int fd, Watch watch);
-  void unwatch(int fd);
+  void unwatch(int fd) override;
   int prepare_or_wait(epoll_event* events, int most);
   void on_ready(int fd, const Watch& watch);
   void accept_client();
-  void read_client(std::uint64_t client);
-  void catch_up(std::uint64_t client);
-  void drop_client(std::uint64_t client);
-  void dispatch(std::uint64_t client, Received& message);
-  void reply(const Pending& to, const void* message, std::size_t size, int descriptor = -1);
-  void reply_status(const Pending& to, wire::Op op, int sys, std::string_view detail = {}, int descriptor = -1);
-  void broadcast(const void* message, std::size_t size);
+  Result<> watch_client(int fd, std::uint64_t client) override { return watch(fd, {.what = Watched::client, .client = client, .id = {}}); }
+  void dispatch(std::uint64_t client, Received& message) override;
+  void on_client_gone(std::uint64_t client) override;
   void schedule(std::uint64_t boot_nanos, Chore chore, const std::string& id);
   void run_due_chores();
   void arm_timer();
@@ -266,9 +257,7 @@ class Launcher {
   Fd timer_;
   std::unordered_map<int, Watch> watches_;
   std::map<int, Fd> helpers_;
-  std::map<std::uint64_t, Channel> clients_;
-  std::uint64_t next_client_ = 1;
-  bool had_client_ = false;
+  Clients clients_{*this, epoll_};
   bool stopping_ = false;
   bool homeless_ = false;  // our directories are gone: ends at once and leaves the sandboxes to the next launcher
   bool retiring_ = false;  // asked to stop: ends when sandboxes and clients have gone, unless a client asks for something before that

@@ -18,20 +18,20 @@ constexpr std::uint64_t kFreezeLimit = 2'000 * kMillisecond;
 
 void Launcher::set_deadline(const Pending& to, const wire::DeadlineRequest& request) {
   auto* sandbox = find(request.id);
-  if (sandbox == nullptr || sandbox->phase == Phase::dying) return reply_status(to, wire::Op::set_deadline, ENOENT);
+  if (sandbox == nullptr || sandbox->phase == Phase::dying) return clients_.reply_status(to, wire::Op::set_deadline, ENOENT);
   auto before = std::exchange(sandbox->deadline, request.deadline_boot_nanos);
   if (auto kept = record(*sandbox); !kept) {
     sandbox->deadline = before;
-    return reply_status(to, wire::Op::set_deadline, kept.error().sys(), "ledger");
+    return clients_.reply_status(to, wire::Op::set_deadline, kept.error().sys(), "ledger");
   }
   if (sandbox->deadline != 0) schedule(sandbox->deadline, Chore::deadline, sandbox->id);
-  reply_status(to, wire::Op::set_deadline, 0);
+  clients_.reply_status(to, wire::Op::set_deadline, 0);
 }
 
 void Launcher::freeze(const Pending& to, Sandbox& sandbox) {
-  if (sandbox.phase != Phase::live || sandbox.freeze || sandbox.capture) return reply_status(to, wire::Op::freeze, EBUSY);
+  if (sandbox.phase != Phase::live || sandbox.freeze || sandbox.capture) return clients_.reply_status(to, wire::Op::freeze, EBUSY);
   if (auto asked = groups_.freeze(sandbox.berth.group.name, true); !asked)
-    return reply_status(to, wire::Op::freeze, asked.error().sys(), "cgroup.freeze");
+    return clients_.reply_status(to, wire::Op::freeze, asked.error().sys(), "cgroup.freeze");
   sandbox.freeze = to;
   sandbox.spoils = true;
   sandbox.killed_at = static_cast<std::uint64_t>(boot_now_nanos());
@@ -50,26 +50,26 @@ void Launcher::check_frozen(Sandbox& sandbox) {
   }
   if (groups_.frozen(sandbox.berth.group.name)) {
     sandbox.frozen = true;
-    reply_status(*std::exchange(sandbox.freeze, std::nullopt), wire::Op::freeze, 0);
+    clients_.reply_status(*std::exchange(sandbox.freeze, std::nullopt), wire::Op::freeze, 0);
   } else if (now - sandbox.killed_at > kFreezeLimit) {
     (void)groups_.freeze(sandbox.berth.group.name, false);
-    reply_status(*std::exchange(sandbox.freeze, std::nullopt), wire::Op::freeze, ETIMEDOUT, "processes do not freeze");
+    clients_.reply_status(*std::exchange(sandbox.freeze, std::nullopt), wire::Op::freeze, ETIMEDOUT, "processes do not freeze");
   } else {
     schedule(now + kMillisecond, Chore::check_frozen, sandbox.id);
   }
 }
 
 void Launcher::thaw(const Pending& to, Sandbox& sandbox) {
-  if (sandbox.capture) return reply_status(to, wire::Op::thaw, EBUSY);
+  if (sandbox.capture) return clients_.reply_status(to, wire::Op::thaw, EBUSY);
   auto thawed = groups_.freeze(sandbox.berth.group.name, false);
   if (thawed) sandbox.frozen = false;
-  reply_status(to, wire::Op::thaw, thawed ? 0 : thawed.error().sys(), thawed ? "" : "cgroup.freeze");
+  clients_.reply_status(to, wire::Op::thaw, thawed ? 0 : thawed.error().sys(), thawed ? "" : "cgroup.freeze");
 }
 
 void Launcher::dial(const Pending& to, Sandbox& sandbox) {
   auto socket = socket_in_network_of(sandbox.pid);
-  if (!socket) return reply_status(to, wire::Op::dial, socket.error().sys(), "socket in sandbox");
-  reply_status(to, wire::Op::dial, 0, {}, socket->get());
+  if (!socket) return clients_.reply_status(to, wire::Op::dial, socket.error().sys(), "socket in sandbox");
+  clients_.reply_status(to, wire::Op::dial, 0, {}, socket->get());
 }
 
 void Launcher::list(const Pending& to, const wire::ListRequest& request) {
@@ -88,7 +88,7 @@ void Launcher::list(const Pending& to, const wire::ListRequest& request) {
   }
   page.more = at != sandboxes_.end();
   std::size_t unused = (wire::ListReply::kPage - page.count) * sizeof(wire::ListEntry);
-  reply(to, &page, sizeof page - unused);
+  clients_.reply(to, &page, sizeof page - unused);
 }
 
 void Launcher::usage(const Pending& to, Sandbox& sandbox) {
@@ -111,7 +111,7 @@ void Launcher::usage(const Pending& to, Sandbox& sandbox) {
   answer.disk_limit_bytes = store.total_bytes;
   answer.network_received_bytes = network.received_bytes;
   answer.network_sent_bytes = network.sent_bytes;
-  reply(to, &answer, sizeof answer);
+  clients_.reply(to, &answer, sizeof answer);
 }
 
 }  // namespace osb::launch

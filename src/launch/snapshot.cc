@@ -123,7 +123,7 @@ void Launcher::reply_snapshot(const Pending& to, const Capture& capture, int sys
   answer.passed_over = capture.facts.passed_over;
   if (capture.thaw) answer.frozen_nanos = static_cast<std::uint64_t>(boot_now_nanos()) - capture.began;
   std::memcpy(answer.detail, detail.data(), std::min(detail.size(), sizeof answer.detail - 1));
-  reply(to, &answer, sizeof answer);
+  clients_.reply(to, &answer, sizeof answer);
 }
 
 // Nobody waits for it any more.

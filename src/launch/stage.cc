@@ -37,12 +37,12 @@ bool is_sound(const wire::StageVolumeRequest& request, const Fd& tree) {
 
 void Launcher::stage_volume(const Pending& to, const wire::StageVolumeRequest& request, Fd tree) {
   std::string id(request.id.text, ::strnlen(request.id.text, sizeof request.id.text));
-  if (!is_id_text(id) || find(id) != nullptr || !is_sound(request, tree)) return reply_status(to, wire::Op::stage_volume, EINVAL);
-  if (staged_.size() >= kMostStaged && !staged_.contains(id)) return reply_status(to, wire::Op::stage_volume, EAGAIN);
+  if (!is_id_text(id) || find(id) != nullptr || !is_sound(request, tree)) return clients_.reply_status(to, wire::Op::stage_volume, EINVAL);
+  if (staged_.size() >= kMostStaged && !staged_.contains(id)) return clients_.reply_status(to, wire::Op::stage_volume, EAGAIN);
   auto& volumes = staged_[id];
-  if (volumes.size() >= enter::kMaxVolumes) return reply_status(to, wire::Op::stage_volume, E2BIG);
+  if (volumes.size() >= enter::kMaxVolumes) return clients_.reply_status(to, wire::Op::stage_volume, E2BIG);
   volumes.push_back({to.client, request, std::move(tree)});
-  reply_status(to, wire::Op::stage_volume, 0);
+  clients_.reply_status(to, wire::Op::stage_volume, 0);
 }
 
 void Launcher::drop_staged_of(std::uint64_t client) {

@@ -30,7 +30,7 @@ void Launcher::kill(Sandbox& sandbox, wire::Cause cause) {
   sandbox.phase = Phase::dying;
   sandbox.cause = cause;
   sandbox.killed_at = static_cast<std::uint64_t>(boot_now_nanos());
-  if (sandbox.freeze) reply_status(*std::exchange(sandbox.freeze, std::nullopt), wire::Op::freeze, ENOENT);
+  if (sandbox.freeze) clients_.reply_status(*std::exchange(sandbox.freeze, std::nullopt), wire::Op::freeze, ENOENT);
   stop_capture(sandbox);
   if (sandbox.capture && !sandbox.capture->helper) end_capture(sandbox, ENOENT, "the sandbox has ended");
   ::unlink(socket_path(sandbox.id).c_str());  // nobody new can reach it
@@ -105,7 +105,7 @@ void Launcher::finish(Sandbox& sandbox) {
   arm_timer();
   held_.erase(sandbox.number);
   sandboxes_.erase(sandboxes_.find(std::string(sandbox.id)));
-  if (!never_lived) broadcast(&event, sizeof event);
+  if (!never_lived) clients_.broadcast(&event, sizeof event);
 }
 
 bool Launcher::is_crowded() const { return sandboxes_.size() > kCrowd; }

@@ -4,6 +4,8 @@
 // Requests carry `seq`; the reply repeats it. Events come unasked with seq 0. Several requests may be under way.
 // All integers are host order (both ends are one machine); structs are trivially copyable and padded by hand.
 #pragma once
+#include <string.h>
+
 #include <cstddef>
 #include <cstdint>
 #include <optional>
@@ -47,6 +49,7 @@ struct Head {
 struct Key {
   char text[32] = {};
 };
+inline std::string_view text_of(const Key& key) { return {key.text, ::strnlen(key.text, sizeof key.text)}; }
 
 struct Digest {
   char hex[64] = {};  // sha-256 of a layer (lowercase hex, not terminated): the name of its directory in the layer store

@@ -44,9 +44,7 @@ Result<Fd> sealed_memory(const std::string& text, Fd memory = empty_memory()) {
   return memory;
 }
 
-std::optional<SandboxId> id_of(const wire::Key& key) {
-  return SandboxId::parse(std::string_view(key.text, ::strnlen(key.text, sizeof key.text)));
-}
+std::optional<SandboxId> id_of(const wire::Key& key) { return SandboxId::parse(wire::text_of(key)); }
 
 EndCause cause_of(wire::Cause cause) {
   switch (cause) {
