@@ -164,7 +164,7 @@ void Keeper::answer_create(Sandbox& sandbox) {
   answer.sys = sandbox.failed_errno;
   answer.pid = sandbox.pid;
   answer.id_base = ::geteuid();
-  std::memcpy(answer.detail, sandbox.failed_detail.data(), std::min(sandbox.failed_detail.size(), sizeof answer.detail - 1));
+  sandbox.failed_detail.copy(answer.detail, sizeof answer.detail - 1);
   Pending to = *std::exchange(sandbox.create, std::nullopt);
   if (answer.failed != Step::none)
     log::warn("create failed", {{"id", sandbox.id}, {"step", wire::name_of(answer.failed)}, {"error", sandbox.failed_detail}});

@@ -104,7 +104,7 @@ Result<> copy_all(const CaptureJob& job, CaptureReport& report) {
   if (auto done = copy_all(job, report); !done) {
     const auto& error = done.error();
     report.sys = error.sys() != 0 ? error.sys() : EIO;
-    std::memcpy(report.detail, error.what().data(), std::min(error.what().size(), sizeof report.detail - 1));
+    error.what().copy(report.detail, sizeof report.detail - 1);
   }
   bool told = ::write(report_end, &report, sizeof report) == static_cast<ssize_t>(sizeof report);
   ::_exit(told ? 0 : 1);

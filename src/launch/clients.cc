@@ -1,7 +1,5 @@
 #include "launch/clients.h"
 
-#include <algorithm>
-#include <cstring>
 #include <utility>
 #include <vector>
 
@@ -59,7 +57,7 @@ void Clients::reply_status(const Pending& to, wire::Op op, int sys, std::string_
   message.head.op = op;
   message.head.seq = to.seq;
   message.sys = sys;
-  std::memcpy(message.detail, detail.data(), std::min(detail.size(), sizeof message.detail - 1));
+  detail.copy(message.detail, sizeof message.detail - 1);
   reply(to, &message, sizeof message, descriptor);
 }
 

@@ -378,7 +378,7 @@ void Launcher::answer_create(Sandbox& sandbox) {
   answer.sys = sandbox.failed_errno;
   answer.pid = sandbox.pid;
   answer.id_base = sandbox.berth.first_id();
-  std::memcpy(answer.detail, sandbox.failed_detail.data(), std::min(sandbox.failed_detail.size(), sizeof answer.detail - 1));
+  sandbox.failed_detail.copy(answer.detail, sizeof answer.detail - 1);
   Pending to = *std::exchange(sandbox.create, std::nullopt);
   if (answer.sys == ENOENT && answer.failed != Step::none && lost_home()) return;  // whoever asks again finds the next launcher
   if (answer.failed != Step::none)

@@ -122,7 +122,7 @@ void Launcher::reply_snapshot(const Pending& to, const Capture& capture, int sys
   answer.entries = capture.facts.entries;
   answer.passed_over = capture.facts.passed_over;
   if (capture.thaw) answer.frozen_nanos = static_cast<std::uint64_t>(boot_now_nanos()) - capture.began;
-  std::memcpy(answer.detail, detail.data(), std::min(detail.size(), sizeof answer.detail - 1));
+  detail.copy(answer.detail, sizeof answer.detail - 1);
   clients_.reply(to, &answer, sizeof answer);
 }
 

@@ -16,8 +16,8 @@ namespace {
 constexpr std::uint64_t kMillisecond = 1'000'000;
 constexpr std::uint64_t kPatience = 100 * kMillisecond;
 constexpr std::uint64_t kRestBeforeTrim = 500 * kMillisecond;
-constexpr int kTrimmedAtOnce = 8;
-constexpr std::uint64_t kBreath = 2 * kMillisecond;
+constexpr int kTrimmedAtOnce = 16;
+constexpr std::uint64_t kBreath = kMillisecond;
 constexpr std::uint64_t kTurn = 4 * kMillisecond;  // what is waiting for us waits no longer for the removal of groups
 constexpr std::size_t kCrowd = 128;
 constexpr std::size_t kMostPutOff = 256;
@@ -122,9 +122,12 @@ bool Launcher::clear_berth(Sandbox& sandbox) {
   auto range = berth.range;
   auto outcome = sandbox.spoils || !sandbox.has_range ? Berths::Return::spoiled : berths_.put_back(berth);
   if (outcome == Berths::Return::busy) return false;
-  bool put_off = outcome == Berths::Return::spoiled && !berth.group.name.empty() && sandbox.has_range && is_crowded();
-  if (put_off) berths_.put_off(std::move(berth));
-  if (outcome == Berths::Return::spoiled && !put_off && !berth.group.name.empty()) {
+  bool spoiled = outcome == Berths::Return::spoiled;
+  bool has_group = spoiled && !berth.group.name.empty();
+  bool put_off = has_group && sandbox.has_range && is_crowded();
+  if (put_off) {
+    berths_.put_off(std::move(berth));
+  } else if (has_group) {
     if (auto removed = groups_.remove(berth.group.name); !removed) {
       // The last process is reaped but may still be leaving its groups.
       if (removed.error().sys() != EBUSY) log::error("cannot remove cgroup", {{"id", sandbox.id}, {"error", removed.error().what()}});
@@ -132,7 +135,7 @@ bool Launcher::clear_berth(Sandbox& sandbox) {
     }
   }
   if (sandbox.recorded) ledger_.strike(range);
-  if (outcome == Berths::Return::spoiled && !put_off && sandbox.has_range) ranges_.give_back(range);
+  if (spoiled && !put_off && sandbox.has_range) ranges_.give_back(range);
   trim_reserve_later();
   return true;
 }
