@@ -1,5 +1,6 @@
 """Options and fixtures of the suites that need a real daemon."""
 import os
+import signal
 
 import pytest
 
@@ -8,6 +9,11 @@ from harness import PROGRAM, Daemon, leaks_told
 
 def pytest_addoption(parser):
     parser.addoption("--quick", action="store_true", help="fewer rounds in the slow tests")
+
+
+def pytest_configure():
+    """What these tests start must not inherit that hang-ups are ignored, as under nohup: a command line honours that."""
+    signal.signal(signal.SIGHUP, signal.SIG_DFL)
 
 
 def why_not():

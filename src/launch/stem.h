@@ -39,7 +39,8 @@ class Stem {
   bool has_lost() const { return !lost_.empty(); }
   bool is_silent_since(std::uint64_t moment) const { return is_busy() && under_way_.front().asked_at <= moment; }
   std::size_t under_way() const { return under_way_.size(); }
-  bool is_crowded() const { return socket_ && ProgramCopies::is_crowded(program_); }
+  // After some divisions only: where no other copy can be had it would be started again for each.
+  bool is_crowded() const { return socket_ && divisions_ >= kDivisions / 4 && ProgramCopies::is_crowded(program_); }
   bool wants_change() const { return !is_busy() && (!socket_ || divisions_ >= kDivisions || is_crowded()); }
   // Starts one if none runs or the present one has served its time. Only while it is not busy.
   void freshen();
