@@ -32,7 +32,7 @@ Result<> set_count(NamedPoolConfig& pool, std::string_view name, std::string_vie
   if (name == "buffer_min") pool.buffer_min = *number;
   if (name == "buffer_max") pool.buffer_max = *number;
   if (name == "pool_min") pool.pool_min = *number;
-  if (name == "pool_max") pool.pool_max = *number;
+  if (name == "pool_max") pool.pool_max = number;
   return Ok{};
 }
 

@@ -16,6 +16,6 @@ const char* gai_strerror(int) { return "names are not resolved here"; }
 
 // The default one demangles the name of the exception for a standard error that nobody reads.
 namespace __gnu_cxx {
-void __verbose_terminate_handler();
-void __verbose_terminate_handler() { std::abort(); }
+void __verbose_terminate_handler();                   // NOLINT(bugprone-reserved-identifier): the library calls it by this name
+void __verbose_terminate_handler() { std::abort(); }  // NOLINT(bugprone-reserved-identifier)
 }  // namespace __gnu_cxx

@@ -37,8 +37,9 @@ bool await_rest(enter::EnterPlan& plan) {
   receive(plan.rest);
   if (request.size <= 0) return false;
   auto whole = read_request();
-  if (whole) plan = *std::move(whole);
-  return static_cast<bool>(whole);
+  if (!whole) return false;
+  plan = *std::move(whole);
+  return true;
 }
 
 // Its own frame: what the plan took is free again when execd goes on, which then touches no further pages.

@@ -49,7 +49,7 @@ bool H2Gate::take(std::string_view bytes, std::chrono::steady_clock::time_point 
       continue;
     }
     auto count = std::min(bytes.size(), head_.size() - head_have_);
-    std::copy_n(bytes.data(), count, head_.data() + head_have_);
+    bytes.copy(head_.data() + head_have_, count);
     head_have_ += count;
     bytes.remove_prefix(count);
     if (head_have_ == head_.size() && !begin_frame(now)) return false;

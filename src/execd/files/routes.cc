@@ -228,8 +228,9 @@ Task<void> answer(Sandbox& sandbox, Request& request, Responder& responder, Act 
     body = *std::move(read);
   }
   auto outcome = act(sandbox.setup, request, body);
-  Result<std::string> json = outcome ? Result<std::string>(std::move(outcome->json)) : Result<std::string>(std::move(outcome).error());
-  if (json && outcome->work) json = co_await carry_out(std::move(outcome->work));
+  if (!outcome) co_return co_await reply_failure(responder, std::move(outcome).error());
+  Result<std::string> json = std::move(outcome->json);
+  if (outcome->work) json = co_await carry_out(std::move(outcome->work));
   if (!json) co_return co_await reply_failure(responder, std::move(json).error());
   auto response = json->empty() ? http::Response::empty(200) : http::Response::json(200, *std::move(json));
   [[maybe_unused]] auto sent = co_await responder.send(std::move(response));
