@@ -2,22 +2,13 @@
 
 #include <poll.h>
 #include <sys/epoll.h>
-#include <sys/wait.h>
-
-#include <cerrno>
-#include <csignal>
 
 #include "base/log.h"
 #include "enter/plan_message.h"
+#include "launch/end_child.h"
 #include "sys/descriptor_message.h"
-#include "sys/raw.h"
 
 namespace osb::launch {
-namespace {
-
-constexpr int kPatienceMillis = 2000;
-
-}  // namespace
 
 Sprout& Sprout::operator=(Sprout&& other) noexcept {
   end();
@@ -55,13 +46,7 @@ void Sprout::end() {
   socket_.reset();
   if (!pidfd_) return;
   ::epoll_ctl(epoll_, EPOLL_CTL_DEL, pidfd_.get(), nullptr);
-  sys::raw::pidfd_send_signal(pidfd_.get(), SIGKILL);
-  pollfd end{pidfd_.get(), POLLIN, 0};
-  while (::poll(&end, 1, kPatienceMillis) < 0 && errno == EINTR) {
-  }
-  siginfo_t info{};
-  if (::waitid(P_PIDFD, static_cast<id_t>(pidfd_.get()), &info, WEXITED | WNOHANG) != 0 || info.si_pid == 0)
-    log::error("a first process that nobody needs does not die", {{"pid", pid_}});
+  if (!end_child(pidfd_.get())) log::error("a first process that nobody needs does not die", {{"pid", pid_}});
   pidfd_.reset();
   program_.reset();
 }

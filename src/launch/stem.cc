@@ -2,7 +2,6 @@
 
 #include <fcntl.h>
 #include <sys/socket.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -12,6 +11,7 @@
 
 #include "base/log.h"
 #include "enter/plan_message.h"
+#include "launch/end_child.h"
 #include "sys/descriptor_message.h"
 #include "sys/raw.h"
 
@@ -60,9 +60,9 @@ void Stem::stop() {
   under_way_.clear();
   socket_.reset();
   if (pid_ <= 0) return;
-  ::kill(pid_, SIGKILL);
-  while (::waitpid(pid_, nullptr, 0) < 0 && errno == EINTR) {
-  }
+  ::kill(pid_, SIGKILL);  // also where there is no descriptor left to wait with
+  Fd pidfd(sys::raw::pidfd_open(pid_));
+  if (!pidfd || !end_child(pidfd.get())) log::error("a stem does not die", {{"pid", pid_}});
   pid_ = 0;
 }
 
